@@ -87,7 +87,7 @@ def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of i
     entry = known.commit(number)
     if entry.state is State.REJECTED:
         again = f"A rejected commit stays so: to have its rows judged anew, {known.run_command(*entry.span)} --hold"
-        raise RejectedError(number, str(entry.verdict), again if answer is not None and answer.publish else "")
+        raise RejectedError(number, str(entry.verdict), "" if answer is not None and not answer.publish else again)
     later = known.state.successors.get(number)
     if later is not None:
         raise WrongUse(f"commit {number} was superseded by {later}, which readers see: {_status(known)}")

@@ -14,7 +14,7 @@ from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
 from pipelines.jobs.facts.legs import behind
-from pipelines.jobs.facts.status import looking_at, status_of
+from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import NOTHING, utc_text
@@ -146,7 +146,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
 
 def _rejected_text(known: KnownRun, rejected: Facts) -> str:
     span = known.moments.span(rejected["start"], rejected["end"])
-    seen = looking_at(known, rejected["commit"])
+    seen = known.looking_at(rejected["commit"])
     return f"commit {rejected['commit']} ({span}) is not published: {rejected['why']}; what to do about it: {seen}"
 
 

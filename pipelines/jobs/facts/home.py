@@ -27,7 +27,7 @@ from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
 from pipelines.jobs.facts.report import Reported
-from pipelines.jobs.facts.status import lease_of, looking_at, rejected_of
+from pipelines.jobs.facts.status import lease_of, rejected_of
 from pipelines.jobs.runs.known import flow_name_or_file, open_run, runs_of
 from pipelines.jobs.runs.remade import mark_file
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -149,7 +149,7 @@ def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[
         # The calendar begins with the first day that is published.
         state = CalendarState.HELD if waits else CalendarState.REJECTED
         words = f"{clock.span(rejected['start'], rejected['end'])} is {state}: {rejected['why']}"
-        command = looking_at(about.known, waits.commit if waits else rejected["commit"])
+        command = about.known.looking_at(waits.commit if waits else rejected["commit"])
         yield Need(tone=Tone.BAD, words=words, command=command)
     for day in facts.calendar:
         by_state.setdefault(day.state, []).append(day)
@@ -175,7 +175,7 @@ def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay])
         return publishing(known.called, known.state.pending.commit, run=known.run)
     rejected = rejected_of(known)
     if state is CalendarState.REJECTED and rejected:
-        return looking_at(known, rejected["commit"])
+        return known.looking_at(rejected["commit"])
     if state is CalendarState.RED:
         return known.command("check")
     if state in {CalendarState.STALE, CalendarState.MISSING}:

@@ -22,7 +22,6 @@ from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
-from pipelines.jobs.facts.status import looking_at
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.gate import ACCEPTED
 from pipelines.jobs.text.drawing import stream_words
@@ -325,7 +324,7 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
     waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
     missing = unchecked(about, checks)
     if looked_at := waiting or rejected:
-        return looking_at(known, looked_at[-1].commit)
+        return known.looking_at(looked_at[-1].commit)
     if missing:
         ends = map(known.moments.argument, (missing[0].span.start, missing[-1].span.end))
         words = [word for pair in zip(("--start", "--end"), ends, strict=True) for word in pair]

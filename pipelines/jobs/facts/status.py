@@ -262,11 +262,6 @@ def rejected_of(known: KnownRun) -> Facts | None:
     return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
 
 
-def looking_at(known: KnownRun, commit: int) -> str:
-    """Spell the command that shows what broke a rejected commit, its owner and remedy, and how to go on."""
-    return known.command("check", "--commit", str(commit))
-
-
 def _stale(known: KnownRun) -> list[Facts]:
     """Give runs of stale commits that follow one another, and the command that heals each.
 
@@ -353,7 +348,7 @@ def _next(known: KnownRun, facts: Facts) -> str:
     if facts["rejected"]:
         # Behind a flow that was applied the days before may have to be made anew as well.
         is_of_more = known.is_applied and known.state.published
-        return known.command("plan") if is_of_more else looking_at(known, facts["rejected"]["commit"])
+        return known.command("plan") if is_of_more else known.looking_at(facts["rejected"]["commit"])
     return _next_interval(known, facts) if known.state.published else known.first_command()
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
-from pipelines.engine.commits.history import LogState
+from pipelines.engine.commits.history import LogState, State
 from pipelines.engine.commits.lease import seems_held, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
@@ -313,11 +313,18 @@ class KnownRun:
         """Say whether anything is published and was not taken back."""
         return any(row.kind in {CommitKind.INTERVAL, CommitKind.EPOCH} for row in self.state.published)
 
+    def looking_at(self, commit: int) -> str:
+        """Spell the command that shows what broke a rejected commit, its owner and remedy, and how to go on."""
+        return self.command("check", "--commit", str(commit))
+
     def nothing_yet(self) -> str:
         """Say that nothing is published, and what to type."""
         told = f"nothing is published in run `{self.run}` of {self.name} yet, in {self.root}"
         if self.is_driven:
             return f"{told}, and its driver is at work; to look how far: {self.command('status')}"
+        rejected = max((number for number, row in self.state.commits.items() if row.state is State.REJECTED), default=0)
+        if rejected:
+            return f"{told}: commit {rejected} was rejected; next: {self.looking_at(rejected)}"
         return f"{told}; next: {self.first_command()}"
 
     @property
