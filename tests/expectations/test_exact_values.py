@@ -115,6 +115,8 @@ CHECKS: tuple[tuple[str, list[int]], ...] = (
     ("expect_column_max_to_be_between: {column: ago, max_value: '1500-02-28T12:00:00Z'}", []),
     ("expect_column_min_to_be_between: {column: ago, min_value: '0001-01-01T00:00:00Z'}", []),
     ("expect_column_max_to_be_between: {column: early, max_value: '1500-02-28'}", []),
+    ("expect_column_distinct_values_to_equal_set: {column: early, value_set: ['0001-01-01', '1500-02-28']}", []),
+    ("expect_column_distinct_values_to_contain_set: {column: ago, value_set: ['1500-02-28T12:00:00Z']}", []),
 )
 """What is asked, and which rows break it."""
 BROKEN_AS_A_WHOLE = (
