@@ -23,7 +23,7 @@ from pipelines.flows.check import OF_INTERVALS
 from pipelines.flows.offered import offers
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.runs.counts import counted
-from pipelines.operators.rows import TICKS_PER_SECOND
+from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ class _Parts:
         inside = [entry for entry in self._made_by(table).state.published if entry.span.meets(span)]
         if table in self._about.flow.sources:
             return sum(counted(entry, "landed").get(table, 0) for entry in inside)
-        return sum(sum(counted(entry, table).values()) for entry in inside)
+        return sum(counted(entry, table).get(kind, 0) for entry in inside for kind in KIND_NAMES)
 
     def _cases(self, wide: Quality) -> list[tuple[int, int]] | None:
         """Give when each case that breaks a check arrived, and how many rows it is; None where that is not known."""
