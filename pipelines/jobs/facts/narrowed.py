@@ -7,7 +7,6 @@ or a set that must be there, is of all rows together and tells nothing of one in
 
 from __future__ import annotations
 
-import datetime as dt
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import accumulate
@@ -17,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED
+from pipelines.engine.columnar.columns import instant_tick
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.history import Span
 from pipelines.flows.check import OF_INTERVALS
 from pipelines.flows.offered import offers
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.runs.counts import counted
-from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
+from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +31,8 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.quality import Quality
     from pipelines.jobs.facts.report import Reported
 
-TICK = dt.timedelta(seconds=1) / TICKS_PER_SECOND
 SHOWN = 20
 """Cases that a verdict has at most."""
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 OF_FILES = frozenset({AS_PUBLISHED, AS_RECOMPUTED})
 """Laws whose cases are files and intervals, each with rows."""
 NAMES = {"commit": pa.int64(), "arrival": pa.timestamp("us", "UTC")}
@@ -76,8 +74,8 @@ class _Parts:
         cases = self._cases(wide)
         if cases is None:
             return
-        places = [at for at, _ in sorted(cases)]
-        upto = [0, *accumulate(weight for _, weight in sorted(cases))]
+        cases.sort()
+        places, upto = [at for at, _ in cases], [0, *accumulate(weight for _, weight in cases)]
         for span in spans:
             last, count = before[span], upto[bisect_left(places, span.end)] - upto[bisect_left(places, span.start)]
             is_known = last is not None and last.held == (not count) and last.unexpected in {count, 0}
@@ -160,7 +158,7 @@ class _Parts:
             return self._begins(wide, row["commit"])
         text = row.get("start") or row.get("arrival")
         if text is not None:
-            return (dt.datetime.fromisoformat(text) - EPOCH) // TICK
+            return instant_tick(text)
         argument = self._about.known.moments.argument
         begun = (span.start for span in self._spans(wide.table))
         return next((start for start in begun if argument(start) == row.get("interval")), None)

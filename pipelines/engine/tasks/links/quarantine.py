@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.engine.columnar.columns import EPOCH, TICK
 from pipelines.engine.columnar.row_texts import json_rows
 from pipelines.engine.tasks.links.expressions import ExpressionLink, type_over
 from pipelines.engine.tasks.payload import PayloadError, readable, require_comparable
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pipelines.operators.leaving import Leaving
     from pipelines.operators.rows import Longs, Records
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-TICK = dt.timedelta(microseconds=1)
 COMPARED = {"=", "<", "<=", ">", ">=", "in"}
 """Calls that hold values against each other."""
 BETWEEN = "; "
