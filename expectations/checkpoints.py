@@ -1,4 +1,4 @@
-"""Great Expectations at work: a context, a checkpoint a table, their results, and Data Docs in a folder.
+"""Great Expectations at work: a context, a suite a table, their results, and Data Docs in a folder.
 
 The context lives as long as one judgement, and everything in it is made from the flow again: nothing of an older flow
 can stay behind. What lasts is what it wrote: results as JSON, and the pages of its Data Docs.
@@ -18,11 +18,16 @@ os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
 import great_expectations as gx
 import pandas as pd
+from great_expectations.constants import DATAFRAME_REPLACEMENT_STR
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
+)
+from great_expectations.data_context.types.resource_identifiers import (
+    ExpectationSuiteIdentifier,
+    ValidationResultIdentifier,
 )
 
 from expectations.given import OF_SPREAD
@@ -34,7 +39,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from great_expectations.core import ExpectationSuiteValidationResult
+    from great_expectations.core.batch_definition import BatchDefinition
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.datasource.fluent.interfaces import Batch
     from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
     from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
     from pyspark.sql import DataFrame
@@ -46,6 +53,10 @@ COUNTED = {"result_format": "BASIC"}
 COUNTED_ON_SPARK = {**COUNTED, "partial_unexpected_count": 0}
 """Without a sample of values, for which Spark would scan all rows once more for each check; `Checkpoints` asks for the
 rows of those that are broken."""
+ASSET = "span"
+"""What the context calls whatever rows are judged; results name each by its suite."""
+AS_FRAME = {"dataframe": DATAFRAME_REPLACEMENT_STR}
+"""What results say of the rows that they are about, which are given and not named."""
 STATIC = "static"
 """What GX copies beside each site, 4 MB of it; our pages have all that they need within."""
 
@@ -79,10 +90,11 @@ class Checkpoints:
         self._context: EphemeralDataContext = gx.get_context(mode="ephemeral", project_config=_project(docs))
         self._pandas = self._context.data_sources.add_pandas("rows")
         self._spark: SparkDatasource | None = None
-        self._results: dict[str, dict[str, Any]] = {}
+        self._spans: dict[str, BatchDefinition[Any]] = {}
+        self._judged: dict[str, tuple[gx.ExpectationSuite, ExpectationSuiteValidationResult]] = {}
 
     def run(self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame) -> Mapping[tuple[str, str], int]:
-        """Run a suite over a frame, as a checkpoint.
+        """Run a suite over a frame.
 
         Returns:
             By law and table, how many rows break it.
@@ -136,11 +148,9 @@ class Checkpoints:
 
     def _rows(self, result: Any, rows: pd.DataFrame | DataFrame, index: Sequence[str]) -> tuple[tuple[Any, ...], ...]:  # noqa: ANN401 - as above
         """Say which rows break a check, in stream order."""
-        asset = self._source_of(rows).add_dataframe_asset(f"rows-{len(self._results)}-{_check_of(result)}")
         given = rows if isinstance(rows, pd.DataFrame) else _collectable(rows, index)
-        batch = asset.add_batch_definition_whole_dataframe("span").get_batch({"dataframe": given})
         wanted = {"result_format": "COMPLETE", "unexpected_index_column_names": list(index)}
-        again = batch.validate(result.expectation_config.to_domain_obj(), result_format=wanted)
+        again = self._batch(given).validate(result.expectation_config.to_domain_obj(), result_format=wanted)
         found = again.result.get("unexpected_index_list") or []
         return tuple(sorted({tuple(_plain(each[name]) for name in index) for each in found}, key=_in_order))
 
@@ -150,21 +160,18 @@ class Checkpoints:
         source = self._source_of(rows)
         if source is self._spark:
             source.get_execution_engine().begin(known)  # type: ignore[attr-defined]
-        asset = source.add_dataframe_asset(suite.name)
-        batch = asset.add_batch_definition_whole_dataframe("span")
-        held = self._context.suites.add(suite)
-        definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=held)
-        checkpoint = gx.Checkpoint(
-            name=suite.name,
-            validation_definitions=[self._context.validation_definitions.add(definition)],
-            result_format=COUNTED if isinstance(rows, pd.DataFrame) else COUNTED_ON_SPARK,
-        )
-        ran = self._context.checkpoints.add(checkpoint).run(
-            batch_parameters={"dataframe": rows}, run_id=RunIdentifier(run_name=self._name)
-        )
-        (result,) = ran.run_results.values()
-        self._results[suite.name] = result.to_json_dict()  # type: ignore[no-untyped-call]
+        wanted = COUNTED if isinstance(rows, pd.DataFrame) else COUNTED_ON_SPARK
+        result = self._batch(rows).validate(suite, result_format=wanted)
+        self._judged[suite.name] = (suite, result)
         return result
+
+    def _batch(self, rows: pd.DataFrame | DataFrame) -> Batch:
+        """Give rows as GX have them: all of one asset, for a context writes itself anew with each that is added."""
+        source = self._source_of(rows)
+        if source.name not in self._spans:
+            asset = source.add_dataframe_asset(ASSET)
+            self._spans[source.name] = asset.add_batch_definition_whole_dataframe(ASSET)
+        return self._spans[source.name].get_batch({"dataframe": rows})
 
     def _source_of(self, rows: pd.DataFrame | DataFrame) -> PandasDatasource | SparkDatasource:
         if isinstance(rows, pd.DataFrame):
@@ -182,10 +189,18 @@ class Checkpoints:
         if self._docs is None:
             return None
         self.withdraw()
+        run = RunIdentifier(run_name=self._name)
+        for suite, result in self._judged.values():
+            self._context.suites.add(suite)
+            result.meta["active_batch_definition"]["data_asset_name"] = suite.name
+            result.meta |= {"run_id": run, "validation_time": run.run_time, "batch_parameters": AS_FRAME}
+            at = ValidationResultIdentifier(ExpectationSuiteIdentifier(suite.name), run, result.batch_id)
+            self._context.validation_results_store.store_validation_results(result, at)
         self._context.build_data_docs()
         shutil.rmtree(self._docs / STATIC, ignore_errors=True)
-        for name, result in self._results.items():
-            (self._docs / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False))
+        for name, (_, result) in self._judged.items():
+            told = json.dumps(result.to_json_dict(), indent=1, ensure_ascii=False)  # type: ignore[no-untyped-call]
+            (self._docs / f"{name}.json").write_text(told)
         return self._docs / "index.html"
 
     def withdraw(self) -> None:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pipelines.flows.offered import Argument, Offer
 
 ORDERED = (
-    "Asked in stream order, each key for itself and across intervals; under a stream, without `where` or `mostly`."
+    "Asked in stream order, each key for itself (of a stream without a key, of all its rows) and across intervals; "
+    "under a stream, without `where` or `mostly`."
 )
 
 

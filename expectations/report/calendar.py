@@ -72,6 +72,8 @@ class CalendarDay:
     warned: int = 0
     """Expectations that do not hold and only warn."""
     intervals: int = 1
+    is_accepted: bool = False
+    """Whether a person let pass what does not hold: nobody has to look."""
     page: str = ""
     """Name of its page, in the same folder; empty where it has none."""
 

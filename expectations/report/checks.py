@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from expectations.report.charts.trend import Trend
     from expectations.report.facts import Broken, ExpectationFacts, ReportFacts
-    from expectations.report.memory import PastVerdict
+    from expectations.report.memory import PastVerdict, Span
     from expectations.report.words import ReportClock
 
 SHOWN_ROWS = 5
@@ -164,7 +164,7 @@ def standing_words(facts: ExpectationFacts, clock: ReportClock) -> str:
     """Say how an expectation stands beside the interval before; nothing where it held then and holds."""
     memory = facts.memory
     if memory.standing is VerdictStanding.STILL and memory.since is not None:
-        return f"{VerdictStanding.STILL} since {_day(memory.since.start, clock)}"
+        return f"{VerdictStanding.STILL} since {clock.span(*memory.since.span)}"
     return "" if memory.standing is VerdictStanding.HOLDS else str(memory.standing)
 
 
@@ -172,13 +172,8 @@ def _failed(facts: ExpectationFacts, clock: ReportClock) -> str:
     first, last = facts.memory.first_failed, facts.memory.last_failed
     if first is None or last is None:
         return ""
-    days = [_day(each.start, clock) for each in (first, last)]
+    days = [clock.span(*each.span) for each in (first, last)]
     return f"failed {days[0]}" if days[0] == days[1] else f"failed first {days[0]}, last {days[1]}"
-
-
-def _day(tick: int, clock: ReportClock) -> str:
-    """Name an interval by where it begins: its day, or its instant."""
-    return clock.instant(tick).removesuffix(", 00:00")
 
 
 def _failures(facts: ReportFacts) -> list[tuple[PastVerdict, ExpectationFacts]]:
@@ -214,14 +209,14 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     news = f"{since}: {', '.join(told)}" if told else f"{since}{',' if again else ''} nothing changed"
     if not found.still:
         return f"{news}."
-    by_start: dict[int, list[tuple[str, str]]] = {}
-    for table, name, start in found.still:
-        by_start.setdefault(start, []).append((table, name))
+    by_span: dict[Span, list[tuple[str, str]]] = {}
+    for table, name, span in found.still:
+        by_span.setdefault(span, []).append((table, name))
+    shown = sorted(by_span.items())[:SHOWN_NAMES]
     told = [
-        f"{_named(names)} still {_verb(names, 'fails', 'fail')}, since {_day(start, clock)}"
-        for start, names in sorted(by_start.items())[:SHOWN_NAMES]
+        f"{_named(names)} still {_verb(names, 'fails', 'fail')}, since {clock.span(*span)}" for span, names in shown
     ]
-    more = sum(map(len, by_start.values())) - sum(len(names) for _, names in sorted(by_start.items())[:SHOWN_NAMES])
+    more = len(found.still) - sum(len(names) for _, names in shown)
     return "; ".join([news, *told, *([f"{counted(more, 'more', 'more')} still fail"] if more else [])]) + "."
 
 

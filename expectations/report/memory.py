@@ -112,16 +112,36 @@ class Memory:
         return sorted(newest.values(), key=lambda each: (each.end, -each.start))[-MOST:]
 
     @cached_property
-    def _wide(self) -> set[tuple[int, int]]:
-        """Give the longer spans that are told by their parts."""
+    def _covered(self) -> dict[Span, bool]:
+        """Say of each longer span whose parts have verdicts of their own, which cover it, whether these tell of it."""
         ends = self._newest
         shortest = min((each.end - each.start for each in ends), default=0)
         # What is shorter than two others has no parts: days are looked at once, not with all others.
-        return {each.span for each in ends if each.end - each.start >= 2 * shortest and _is_told_by_parts(each, ends)}
+        wide = {each: _parts_of(each, ends) for each in ends if each.end - each.start >= 2 * shortest}
+        longer = {each.span for each, parts in wide.items() if parts}
+        return {
+            each.span: each.held or not all(part.held for part in parts if part.span not in longer)
+            for each, parts in wide.items()
+            if parts
+        }
+
+    @cached_property
+    def _wide(self) -> set[Span]:
+        """Give the longer spans that are told by their parts."""
+        return {span for span, is_told in self._covered.items() if is_told}
 
     def before(self, place: int) -> PastVerdict | None:
-        """Give the verdict of the interval before a point, or of the same one where it is the first."""
-        return self.points[place - 1] if place else self.judged_before(place)
+        """Give the verdict of the interval before a point, or of the same one where it is the first.
+
+        An interval is held against one, and what alone found something of many against another that did, if any.
+        """
+        earlier = self._place_before(place)
+        return self.judged_before(place) if earlier is None else self.points[earlier]
+
+    def _place_before(self, place: int) -> int | None:
+        alone = [each.span in self._covered for each in self.points[: place + 1]]
+        alike = [earlier for earlier, each in enumerate(alone[:-1]) if each == alone[-1]]
+        return max(alike, default=place - 1 if place else None)
 
     def judged_before(self, place: int) -> PastVerdict | None:
         """Give what was found of a point's interval when it was last judged before."""
@@ -149,11 +169,9 @@ class Memory:
 
     def since_at(self, place: int) -> PastVerdict | None:
         """Give the first of the points in which it failed without a break up to one of them; None where it held."""
-        found = None
-        for each in reversed(self.points[: place + 1]):
-            if each.held:
-                break
-            found = each
+        found, at = None, place if self.points else None
+        while at is not None and not self.points[at].held:
+            found, at = self.points[at], self._place_before(at)
         return found
 
     @cached_property
@@ -177,15 +195,15 @@ class Memory:
         return any(each.held and each.at > failure.at for each in self.verdicts if each.span == failure.span)
 
 
-def _is_told_by_parts(wide: PastVerdict, every: Iterable[PastVerdict]) -> bool:
-    """Say whether verdicts of parts of a span cover it, and one of them found something where that of the whole did."""
+def _parts_of(wide: PastVerdict, every: Iterable[PastVerdict]) -> list[PastVerdict]:
+    """Give the verdicts of parts of a span where they cover it; else none."""
     parts = [each for each in every if each.span != wide.span and wide.start <= each.start and each.end <= wide.end]
     reached = wide.start
     for each in sorted(parts, key=lambda each: each.start):
         if each.start > reached:
-            return False
+            return []
         reached = max(reached, each.end)
-    return reached >= wide.end and (wide.held or not all(each.held for each in parts))
+    return parts if reached >= wide.end else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,8 +217,8 @@ class VerdictChanges:
     broken: tuple[tuple[str, str], ...] = ()
     """Newly failing."""
     fixed: tuple[tuple[str, str], ...] = ()
-    still: tuple[tuple[str, str, int], ...] = ()
-    """Failing as before, and the start of the interval since which."""
+    still: tuple[tuple[str, str, Span], ...] = ()
+    """Failing as before, and the interval since which."""
 
 
 def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None:
@@ -231,8 +249,8 @@ class HeldAgainst:
     now: PastVerdict
     before: PastVerdict
     standing: VerdictStanding
-    since: int
-    """Start of the first interval in which it has failed without a break."""
+    since: Span
+    """The first interval in which it has failed without a break."""
 
 
 def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldAgainst]:
@@ -267,7 +285,7 @@ def _compared(
     name: tuple[str, str], memory: Memory, place: int, before: PastVerdict, standing: VerdictStanding
 ) -> HeldAgainst:
     now, since = memory.points[place], memory.since_at(place)
-    return HeldAgainst(name=name, now=now, before=before, standing=standing, since=(since or now).start)
+    return HeldAgainst(name=name, now=now, before=before, standing=standing, since=(since or now).span)
 
 
 def _changes(found: Sequence[HeldAgainst]) -> VerdictChanges | None:

@@ -12,6 +12,8 @@ from expectations.report.words import counted, listed
 if TYPE_CHECKING:
     from expectations.report.facts import Account, Certificate, CommitFacts, ExpectationFacts, ReportFacts
 
+ACCEPTED = "accepted by "
+"""How the note of a commit begins that a person let pass."""
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
 LEFT_OUT = ("landing", "dropped")
@@ -95,10 +97,12 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     found = broken.broken[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
+    noted = next((commit.note for commit in facts.commits if commit.number == found.commit), "")
+    decided = f", {noted.partition('; ')[0]}" if noted.startswith(ACCEPTED) else ""
     rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
-    return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{rest}."
+    return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{decided}{rest}."
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:

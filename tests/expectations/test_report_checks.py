@@ -94,6 +94,13 @@ def test_a_blocking_expectation_that_fails_is_the_news(
     assert news.sentence == told
 
 
+def test_what_a_person_let_pass_is_told_with_who_did(checked: ReportFacts) -> None:
+    note = "accepted by ann: the feed was down; punctual: 7 rows break `No event is late`"
+    commits = tuple(dataclasses.replace(c, note=note) if c.number == 3 else c for c in checked.commits)
+    news = verdict(dataclasses.replace(checked, commits=commits, expectations=(fails(checked, commit=3),)))
+    assert news.sentence.endswith("“No event is late” in punctual, accepted by ann: the feed was down.")
+
+
 def test_a_broken_promise_is_told_before_the_account_that_it_unbalances(checked: ReportFacts) -> None:
     account = dataclasses.replace(fails(checked), name="account_holds", sentence="Every row is somewhere")
     news = verdict(dataclasses.replace(checked, expectations=(account, fails(checked))))

@@ -83,6 +83,16 @@ def test_a_verdict_of_a_whole_span_counts_where_its_days_do_not_say_the_same(
     assert len(Memory((*days(parts), verdict(1, whole, at=9, days=3))).points) == points
 
 
+def test_what_fails_of_many_days_together_is_told_of_them_and_no_day_is_mended_by_it() -> None:
+    whole = Memory((*days("+++"), verdict(1, "-", at=9, days=3)))
+    assert whole.since is not None
+    assert (whole.standing, whole.since.span) == (VerdictStanding.NEW, verdict(1, "-", days=3).span)
+    later = Memory((*whole.verdicts, verdict(4, "+", at=10)))
+    assert later.standing is VerdictStanding.HOLDS, "the day before held: what failed was all of them together"
+    again = Memory((*later.verdicts, verdict(1, "-", at=11, days=4)))
+    assert (again.standing, again.since) == (VerdictStanding.STILL, whole.verdicts[-1])
+
+
 def test_first_and_last_failure_are_days_though_all_were_judged_at_once() -> None:
     memory = Memory((*days("+++-"), verdict(1, "-", at=9, days=4)))
     assert [each.start for each in memory.failures] == [verdict(4, "-").start]

@@ -63,6 +63,8 @@ def versions_at(root: Path, state: LogState, commit: int) -> dict[str, int]:
             recorded = (settled_of(row).commit for row in state.entries if row.settled)
             later = min((each for each in recorded if each > commit), default=None)
             why = "their versions were not recorded, as of commits from before an upgrade"
+            if newest < commit:
+                why = "not every table has followed it yet: whoever drives next sees to that, as does doctor --repair"
             if later is not None:
                 why = f"they followed it together with commit {later}, as of days that ran in one go: ask for that one"
         raise NoInstantError(commit, why, newest)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from expectations.laws import EVENTS
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.profile import proposals
-from pipelines.jobs.runs.known import offered, open_run
+from pipelines.jobs.runs.known import SUFFIXES, offered, open_run
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pyarrow as pa
 
     from pipelines.jobs.facts.profile import Proposed
     from pipelines.jobs.runs.known import KnownRun
@@ -66,10 +70,24 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -
     """Spell the checks as they stand under a stream."""
     intervals = len(rows["commit"].unique())
     few = "; of so few days the bounds are a first guess" if intervals < FEW_INTERVALS else ""
-    head = f"    # From {counted(rows.num_rows, 'row')} of {stream} in {counted(intervals, 'interval')}{few}."
+    events = pc.sum(pc.is_in(rows["kind"], pa.array(EVENTS))).as_py()
+    head = f"    # From {counted(events, 'event')} of {stream} in {counted(intervals, 'interval')}{few}."
     lines = [head, "    expect:"]
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
         lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
-    where = f"Paste it under `{stream}:` in the flow's file (its items, where `expect:` stands there already)"
+    folded = (
+        "; it stands in braces there: give each of its settings a line first" if _is_in_braces(known, stream) else ""
+    )
+    where = f"Paste it under `{stream}:` in the flow's file (its items, where `expect:` stands there already{folded})"
     return [*lines, f"# {where}, then: {known.command('check')}"]
+
+
+def _is_in_braces(known: KnownRun, stream: str) -> bool:
+    """Say whether the flow's file has a stream in one line, under which nothing can be pasted."""
+    file = Path(known.called)
+    if file.suffix not in SUFFIXES or not file.is_file():
+        return False
+    return (
+        re.search(rf"^\s*[\"']?{re.escape(stream)}[\"']?\s*:\s*\{{", file.read_text("utf-8"), re.MULTILINE) is not None
+    )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.settling import is_settled
 from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
@@ -68,7 +71,7 @@ def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of i
     echo: Callable[[str], None],
     answer: Answer | None = None,
 ) -> None:
-    """Publish a checked commit and say so; one that is published already stays as it is.
+    """Publish a checked commit and say so; one that is published already stays as it is, and tables follow it.
 
     Args:
         called: name of the flow, or the path of its file.
@@ -97,11 +100,20 @@ def publish_commit(  # noqa: PLR0913 - which commit, and what a person says of i
             f"--reject must name a commit that waits at written; readers see commit {number} already: to replace its "
             f"rows, change the flow or its input, and {known.run_command(*entry.span)}"
         )
+    if was_published:
+        _follow(known)
     published = entry if was_published else _settle(known, entry, answer)
     told = facts_of(published) | _answered(published, answer)
     how = f"{'published already' if was_published else 'published'}: {published.verdict or 'nobody checked it'}"
     words = f"commit {number} ({known.moments.span(*published.span)}) is {how}"
     echo(json.dumps({"flow": known.name, "run": run, **told}) if as_json else words)
+
+
+def _follow(known: KnownRun) -> None:
+    """Have the tables follow what is published, where its driver ended before they did; one at work does it itself."""
+    if not is_settled(known.state, known.root):
+        with suppress(LeaseHeldError), open_driver(known.root, flow=known.name):
+            pass
 
 
 def _answered(published: Entry, answer: Answer | None) -> dict[str, object]:
@@ -123,7 +135,15 @@ def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:
             raise WrongUse(
                 f"commit {entry.commit} must be checked before it is published or rejected, and was not; next: {check}"
             )
-        return settle(driver, entry, judged) if answer is None else decide(driver, entry, judged, answer)
+        if answer is not None:
+            return decide(driver, entry, judged, answer)
+        try:
+            return settle(driver, entry, judged)
+        except RejectedError as ended:
+            more = f"It is rejected, and stays so; next: {known.looking_at(entry.commit)}"
+            raise RejectedError(
+                ended.commit, ended.verdict, f"{ended.remedy}. {more}" if ended.remedy else more
+            ) from None
 
 
 def _job_of(known: KnownRun, entry: Entry) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -287,6 +288,8 @@ def facts_of(entry: Entry) -> dict[str, object]:
     }
 
 
+VERDICT = re.compile(r"(\d+) of (\d+) expectations hold")
+"""What a commit says that nobody had to decide of."""
 MOST_WARNINGS = 3
 """Warnings that are named by `run`; the rest are counted."""
 
@@ -330,7 +333,7 @@ class RunProgress:
         named = f" ({commits})" if seen else ""
         held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]
         waits = f"; commit {held[0]} waits to be checked" if held else ""
-        self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(seen)}{waits}")
+        self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(self._flow, seen)}{waits}")
 
 
 def unread(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
@@ -345,9 +348,19 @@ def unread(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _kept(seen: Sequence[Entry]) -> str:
-    verdicts = list(dict.fromkeys(entry.verdict for entry in seen if entry.verdict))
-    return f"; {', '.join(verdicts)}" if verdicts else ""
+def _kept(flow: Flow, seen: Sequence[Entry]) -> str:
+    """Say how many expectations hold; of days that differ, from how many to how many, and of which the fewest."""
+    verdicts = {entry.verdict: entry for entry in reversed(seen) if entry.verdict}
+    counts = {each: VERDICT.fullmatch(each) for each in verdicts}
+    held, every = ({each: int(found[n]) for each, found in counts.items() if found} for n in (1, 2))
+    if len({*held.values()}) < 2 or len(held) < len(verdicts):  # noqa: PLR2004 - there is no from and to
+        return f"; {', '.join(reversed(verdicts))}" if verdicts else ""
+    fewest = min(held, key=lambda each: held[each])
+    of = f" of {every[fewest]}" if len({*every.values()}) == 1 else ""
+    return (
+        f"; {held[fewest]} to {max(held.values())}{of} expectations hold, "
+        f"fewest of {span_text(flow, verdicts[fewest].span)}"
+    )
 
 
 def span_text(flow: Flow, span: Sequence[int]) -> str:

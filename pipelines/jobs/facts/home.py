@@ -152,7 +152,8 @@ def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[
         command = about.known.looking_at(waits.commit if waits else rejected["commit"])
         yield Need(tone=Tone.BAD, words=words, command=command)
     for day in facts.calendar:
-        by_state.setdefault(day.state, []).append(day)
+        if not day.is_accepted:
+            by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
         days = by_state[state]
         tone = Tone.BAD if state in {CalendarState.RED, CalendarState.REJECTED} else Tone.OPEN

@@ -34,6 +34,7 @@ from pipelines.jobs.facts.report import (
 )
 from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.gate import ACCEPTED
 from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
 
@@ -231,7 +232,11 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
     warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
-    return replace(day, state=CalendarState.RED, cause=f"{red.table}: {red.sentence}", warned=warned)
+    blocked = {each.commit for each in of_day if each.severity == BLOCKING}
+    decided = [str(entry.verdict) for entry in about.published if entry.commit in blocked]
+    is_accepted = len(decided) == len(blocked) and all(each.startswith(f"{ACCEPTED} by ") for each in decided)
+    cause = [f"{red.table}: {red.sentence}", *([decided[0].partition("; ")[0]] if is_accepted else [])]
+    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=is_accepted)
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:
@@ -253,5 +258,6 @@ def _one_day(intervals: Sequence[CalendarDay]) -> CalendarDay:
         end=intervals[-1].end,
         rows=sum(rows) if rows else None,
         warned=sum(each.warned for each in intervals),
+        is_accepted=all(each.is_accepted for each in intervals if each.state is worst.state),
         intervals=len(intervals),
     )

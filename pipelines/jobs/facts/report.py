@@ -331,7 +331,7 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
         return known.command("check", *(words if missing[0].kind is CommitKind.INTERVAL else ()))
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
         return known.command("status")
-    return known.first_command()
+    return known.next_command() if about.published else known.first_command()
 
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:

@@ -349,15 +349,7 @@ def _next(known: KnownRun, facts: Facts) -> str:
         # Behind a flow that was applied the days before may have to be made anew as well.
         is_of_more = known.is_applied and known.state.published
         return known.command("plan") if is_of_more else known.looking_at(facts["rejected"]["commit"])
-    return _next_interval(known, facts) if known.state.published else known.first_command()
-
-
-def _next_interval(known: KnownRun, facts: Facts) -> str:
-    """Spell what goes on with a backfill."""
-    from pipelines.flows.grid import cuts_between
-
-    end = facts["published"]["end"]
-    return known.run_command(end, cuts_between(known.grid, end, end + 1)[-1])
+    return known.next_command() if known.state.published else known.first_command()
 
 
 def _next_live(known: KnownRun, facts: Facts) -> str:

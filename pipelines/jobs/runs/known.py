@@ -295,6 +295,13 @@ class KnownRun:
         start, end = next((FIRST_DAYS[feed] for feed in feeds if feed in FIRST_DAYS), (ANY_START, ANY_END))
         return self.command("run" if noted_legs(self.root) is None else "stream", "--start", start, "--end", end)
 
+    def next_command(self) -> str:
+        """Spell the command that goes on with a backfill, behind the newest published interval."""
+        from pipelines.flows.grid import cuts_between
+
+        end = max(entry.span.end for entry in self.state.published)
+        return self.run_command(end, cuts_between(self.grid, end, end + 1)[-1])
+
     def named_commit(self, text: str) -> tuple[KnownRun, int]:
         """Give the part of the run that a commit is of, and its number: `8`, or of another leg `timed:8`.
 

@@ -113,10 +113,19 @@ def width() -> int:
     return shutil.get_terminal_size().columns if known else WIDE
 
 
+def printable(text: str) -> str:
+    r"""Spell a text so that it stays in its line.
+
+    >>> printable("two" + chr(10) + "lines")
+    'two\\nlines'
+    """
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
 def plain(value: object) -> str:
     """Make a value one line of printable characters, not too long."""
     text = value if isinstance(value, str) else canonical_json(value).strip('"')
-    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: LONGEST + 1])
+    shown = printable(text[: LONGEST + 1])
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
 
 

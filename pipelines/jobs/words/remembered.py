@@ -38,7 +38,7 @@ def changes_object(facts: ReportFacts) -> dict[str, Any] | None:
         "newly_failing": [_named(*each) for each in found.broken],
         "fixed": [_named(*each) for each in found.fixed],
         "still_failing": [
-            {**_named(table, name), "since": moments.argument(since)} for table, name, since in found.still
+            {**_named(table, name), "since": moments.argument(since[0])} for table, name, since in found.still
         ],
     }
 
@@ -60,12 +60,18 @@ def _expectation(each: ExpectationFacts, moments: Moments) -> dict[str, Any]:
         "checks": each.checks,
         "files": [found.link for found in each.broken if found.link],
         "standing": memory.standing.value,
-        "since": None if since is None else moments.argument(since.start),
-        "first_failed": None if first is None else moments.argument(first.start),
-        "last_failed": None if last is None else moments.argument(last.start),
+        **_when("since", since, moments),
+        **_when("first_failed", first, moments),
+        **_when("last_failed", last, moments),
         "intervals": len(memory.points),
         "history": [_point(point, moments) for point in memory.points[-MOST_DRAWN:]],
     }
+
+
+def _when(name: str, found: PastVerdict | None, moments: Moments) -> dict[str, str | None]:
+    """Say in which interval, or in which longer span, by where it begins and ends."""
+    start, end = (None, None) if found is None else map(moments.argument, found.span)
+    return {name: start, f"{name}_until": end}
 
 
 def _point(point: PastVerdict, moments: Moments) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking, broken_words
+from pipelines.jobs.text.tables import printable
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -179,6 +180,19 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     yield f"next: {next_step(verdict)}"
 
 
+def _broken_span(verdict: SpokenVerdict) -> tuple[int, int]:
+    """Give the span of the commits in which what blocks fails; of all judged where not every case names one."""
+    cases = [row for each in verdict.blocking_failed for row in each.rows]
+    # Of files each case is many rows.
+    told = (sum(int(row.get("rows", 1)) for row in each.rows) for each in verdict.blocking_failed)
+    shown = all(0 < each.unexpected <= rows for each, rows in zip(verdict.blocking_failed, told, strict=True))
+    numbers = {row.get("commit") for row in cases}
+    spans = [entry.span for entry in verdict.judged.entries if entry.commit in numbers]
+    if not shown or len(spans) < len(numbers):
+        return verdict.judged.span
+    return min(span.start for span in spans), max(span.end for span in spans)
+
+
 def offenders(verdict: SpokenVerdict) -> Iterator[str]:
     """Spell rows that break what blocks, a line each, without what stands around them."""
     for outcome in verdict.blocking_failed:
@@ -216,7 +230,7 @@ CONTEXT = ("governed_by", "around")
 def _told(row: Mapping[str, Any]) -> str:
     first = {name: value for name, value in row.items() if name not in LAST_COLUMNS}
     last = {name: row[name] for name in LAST_COLUMNS if name in row}
-    return ", ".join(f"{name} {value}" for name, value in (first | last).items() if value is not None)
+    return ", ".join(f"{name} {printable(str(value))}" for name, value in (first | last).items() if value is not None)
 
 
 def next_step(verdict: SpokenVerdict) -> str:
@@ -234,7 +248,7 @@ def next_step(verdict: SpokenVerdict) -> str:
     if not verdict.held and verdict.is_rejected:
         return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
     if not verdict.held:
-        return known.command("plan") if known.is_applied else known.run_command(*verdict.judged.span)
+        return known.command("plan") if known.is_applied else known.run_command(*_broken_span(verdict))
     if verdict.waits:
         return known.command(*publish)
     return known.command("report")

@@ -313,6 +313,10 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert "> breaks it   kind data, arrival 2013-01-02" in text
     assert "`pulseline run tiny --plan` makes what stands before it anew" in text
     assert "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03" in text
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    assert house.text.splitlines()[-1] == "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03", (
+        "that day alone"
+    )
 
     assert check_flow("tiny", None, None, 2, "main", as_json=True, echo=house.tell) == Exit.CHECK_FAILED
     *each, summary = [json.loads(line) for line in house.text.splitlines()]

@@ -17,7 +17,7 @@ from pipelines.flows.check import with_checks
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.check import check_span
-from pipelines.jobs.commands.run import RunRequest, checking, run_flow
+from pipelines.jobs.commands.run import RunRequest, _kept, checking, run_flow, span_text
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
 from pipelines.jobs.runs.backfill import run_backfill
@@ -255,3 +255,20 @@ def test_a_table_that_never_had_a_row_is_not_asked(tmp_path: Path) -> None:
     flow = with_checks(made.flow, flow_with(tmp_path, checks))
     found = own(check_span(flow, made.root("main"), None, None))
     assert [(each.held, each.looked_at) for each in found.values()] == [(True, 0)]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (("4 of 4", "4 of 4", "4 of 4"), "; 4 of 4 expectations hold"),
+        (("4 of 4", "3 of 4", "3 of 4"), "; 3 to 4 of 4 expectations hold, fewest of {1}"),
+        (("4 of 4", "3 of 4", "5 of 5"), "; 3 to 5 expectations hold, fewest of {1}"),
+        (("4 of 4", "4 of 5", "4 of 5"), "; 4 of 4 expectations hold, 4 of 5 expectations hold"),
+    ],
+)
+def test_a_run_of_many_days_says_how_many_hold_and_of_which_day_the_fewest(
+    made: Trial, verdicts: tuple[str, ...], told: str
+) -> None:
+    entries = log_state(made.root("main")).published[: len(verdicts)]
+    seen = [replace(entry, verdict=f"{each} expectations hold") for entry, each in zip(entries, verdicts, strict=True)]
+    assert _kept(made.flow, seen) == told.format(*(span_text(made.flow, entry.span) for entry in entries))

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.instants import NoInstantError, versions_at
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.settling import is_settled
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.check import check_flow
@@ -58,9 +61,10 @@ def state(house: House) -> State:
 
 
 def test_the_gate_rejects_what_breaks_an_expectation(held: House) -> None:
-    with pytest.raises(RejectedError, match="rows break"):
+    with pytest.raises(RejectedError, match="rows break") as ended:
         publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
     assert state(held) is State.REJECTED
+    assert str(ended.value).endswith("It is rejected, and stays so; next: pulseline check tiny --commit 1")
 
 
 def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held: House) -> None:
@@ -80,6 +84,28 @@ def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held
     with pytest.raises(WrongUse, match="readers see commit 1 already"):
         publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer_of(None, "no", "bob"))
     assert state(held) is State.PUBLISHED
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+def test_published_again_where_the_first_ended_before_its_tables_followed_they_do(held: House) -> None:
+    answer = answer_of("the feed was down", None, "ann")
+
+    def end(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Driver, "_settle", end)
+        with pytest.raises(Killed):
+            publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
+    assert (state(held), is_settled(log_state(held.root), held.root)) == (State.PUBLISHED, False)
+    with pytest.raises(NoInstantError, match="not every table has followed it yet"):
+        versions_at(held.root, log_state(held.root), 1)
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
+    assert "is published already: accepted by ann" in held.text
+    assert is_settled(log_state(held.root), held.root)
 
 
 def test_nobody_decides_without_a_name() -> None:
