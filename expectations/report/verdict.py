@@ -97,12 +97,18 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     found = broken.broken[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
-    noted = next((commit.note for commit in facts.commits if commit.number == found.commit), "")
-    decided = f", {noted.partition('; ')[0]}" if noted.startswith(ACCEPTED) else ""
+    decided = _decided(facts, {found.commit} if found.commit else {row.get("commit") for row in found.rows})
     rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
     return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{decided}{rest}."
+
+
+def _decided(facts: ReportFacts, numbers: set[object]) -> str:
+    """Say who let pass what does not hold of some commits; nothing where nobody decided of each of them."""
+    notes = [commit.note for commit in facts.commits if commit.number in numbers]
+    passed = [note.partition("; ")[0] for note in notes if note.startswith(ACCEPTED)]
+    return f", {passed[-1]}" if passed and len(passed) == len(numbers) else ""
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:

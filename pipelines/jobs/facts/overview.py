@@ -232,11 +232,20 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
     warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
-    blocked = {each.commit for each in of_day if each.severity == BLOCKING}
-    decided = [str(entry.verdict) for entry in about.published if entry.commit in blocked]
-    is_accepted = len(decided) == len(blocked) and all(each.startswith(f"{ACCEPTED} by ") for each in decided)
-    cause = [f"{red.table}: {red.sentence}", *([decided[0].partition("; ")[0]] if is_accepted else [])]
-    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=is_accepted)
+    decided = _decided(about, [each for each in of_day if each.severity == BLOCKING], numbers)
+    cause = [f"{red.table}: {red.sentence}", *([decided] if decided else [])]
+    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(decided))
+
+
+def _decided(about: Reported, blocking: Sequence[Quality], numbers: set[int]) -> str:
+    """Say who let pass what blocks in some commits; nothing where nobody decided of each of them."""
+    # A check of several days names the commits in its rows.
+    named = [{each.commit} if each.commit else {row.get("commit") for row in each.rows} & numbers for each in blocking]
+    verdicts = {entry.commit: str(entry.verdict) for entry in about.published}
+    passed = [verdicts.get(number or 0, "") for each in named for number in each]
+    if not all(named) or not all(each.startswith(f"{ACCEPTED} by ") for each in passed):
+        return ""
+    return passed[0].partition("; ")[0]
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from expectations.report.calendar import CalendarState
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.instants import NoInstantError, versions_at
@@ -21,8 +22,11 @@ from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.overview import read_overview
+from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.gate import RejectedError, hold
+from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FLOW
 
 if TYPE_CHECKING:
@@ -106,6 +110,18 @@ def test_published_again_where_the_first_ended_before_its_tables_followed_they_d
     publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell)
     assert "is published already: accepted by ann" in held.text
     assert is_settled(log_state(held.root), held.root)
+
+
+def test_what_a_person_let_pass_stays_red_and_asks_for_nobody(held: House) -> None:
+    answer = answer_of("the feed was down", None, "ann")
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
+    for _ in ("judged at the gate", "and as a run"):
+        overview = read_overview(Reported(known=open_run("tiny", "main")), None)
+        (day,) = overview.facts.calendar
+        assert (day.state, day.is_accepted) == (CalendarState.RED, True)
+        assert day.cause.endswith("; accepted by ann: the feed was down")
+        assert overview.facts.next_step == "pulseline run tiny --start 2013-01-02 --end 2013-01-03"
+        check_flow("tiny", None, None, None, run="main", as_json=False, echo=held.tell)
 
 
 def test_nobody_decides_without_a_name() -> None:
