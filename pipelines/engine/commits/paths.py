@@ -158,7 +158,8 @@ class FileMissingError(TableError):
     name: str
     says = (
         "{name} must lie in {table} with all its bytes before it counts; it does not: run what wrote it again; where "
-        "it is published already, pulseline doctor FLOW has it made again"
+        "that ends so again, pulseline abandon FLOW --commit N gives up a commit that nobody sees yet, and pulseline "
+        "doctor FLOW has one made again that is published"
     )
 
 

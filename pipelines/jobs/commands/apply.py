@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.carry_format import UPGRADES, UnknownCarryError
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.history import CommitKind
+from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.plan import carry_format
 from pipelines.engine.landing.arrived import is_declared
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.in_use import Edited
     from pipelines.jobs.runs.known import KnownRun
 
+ENDED = frozenset({State.PUBLISHED, State.REJECTED})
+"""How commits stand whose sequences nothing waits for."""
 WORDS: Mapping[StreamFate, str] = {
     StreamFate.KEPT: "kept",
     StreamFate.FOLLOWS: "goes on",
@@ -131,7 +133,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     done = None
     breaks: tuple[str, ...] = ()
     if plan.needed:
-        schemas = _payloads(known.root, flow, plan.ground, settings.feeds_base(flow))
+        schemas = _payloads(known.root, known.state, flow, plan.ground, settings.feeds_base(flow))
         breaks = _breaks(settings, flow, schemas)
         if breaks and not wanted.dry_run:
             raise WrongUse(f"{breaks[0]}: agree on it with them and change that file, or leave the flow as it is")
@@ -222,7 +224,7 @@ def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> En
     fates = {each.stream: each.fate for each in plan.found.changes}
     streams = [name for name in flow.streams if fates[name].remembers]
     detail = {"fates": {name: str(fate) for name, fate in fates.items()}, "format_before": plan.written}
-    return adopt(driver, flow, ground, streams, _payloads(driver.root, flow, tip, base), detail)
+    return adopt(driver, flow, ground, streams, _payloads(driver.root, state, flow, tip, base), detail)
 
 
 def _ground(root: Path, state: LogState, tip: Entry, older: Flow | None) -> Ground:
@@ -237,28 +239,35 @@ def _latest(flow: Flow, plan: ApplyPlan) -> dict[str, int]:
     return {name: plan.ground.span.end + bound for name, bound in bounds.items() if bound is not None}
 
 
-def _payloads(root: Path, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Schema]:
+def _payloads(root: Path, state: LogState, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Schema]:
     """Give the payload of each source: as it landed last, and of a new or changed one as its feed declares it.
 
     Raises:
         WrongUse: a source is new or changed, and what waits to be published landed before that.
     """
     landing = landed_path(root)
-    last, waiting = load_manifest(landing, tip.upto), last_closed(landing, tip.upto) - tip.upto
+    # A day that was run again has a later sequence than the newest.
+    worked_on = {number for entry in state.commits.values() if entry.state in ENDED for number in entry.sequences}
+    waiting = [number for number in range(tip.upto + 1, last_closed(landing, tip.upto) + 1) if number not in worked_on]
+    last = load_manifest(landing, tip.upto)
     landed = {name: each.declared for name, each in last.sources.items()}
     standing = {name: each for name, each in flow.sources.items() if is_declared(each, landed.get(name))}
-    behind = [load_manifest(landing, tip.upto + number) for number in range(1, waiting + 1)]
+    behind = [load_manifest(landing, number) for number in waiting]
     found = payloads_over(replace(flow, sources=standing), [*behind, last])
     missing = [name for name in flow.sources if name not in found]
     if missing:
         if waiting:
             raise WrongUse(
-                f"what landed must have every source as the flow says; {waiting} sequences wait to be published that "
+                f"what landed must have every source as the flow says; {_waits(len(waiting))} to be published that "
                 f"landed before {', '.join(missing)} changed: publish them with the flow of before first"
             )
         feeds = open_feeds(flow, base, root, Landing(landing))
         found |= {name: feeds[name].schema for name in missing}
     return found
+
+
+def _waits(sequences: int) -> str:
+    return f"{number_of(sequences, 'sequence')} {'waits' if sequences == 1 else 'wait'}"
 
 
 def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: bool = True) -> list[str]:

@@ -142,7 +142,7 @@ def _settle(known: KnownRun, entry: Entry, answer: Answer | None) -> Entry:
         except RejectedError as ended:
             more = f"It is rejected, and stays so; next: {known.looking_at(entry.commit)}"
             raise RejectedError(
-                ended.commit, ended.verdict, f"{ended.remedy}. {more}" if ended.remedy else more
+                ended.commit, ended.verdict, f"{ended.remedy.rstrip('.')}. {more}" if ended.remedy else more
             ) from None
 
 

@@ -21,7 +21,7 @@ from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in,
 from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
-from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.known import open_run_of_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,7 @@ def _digests(file: Path) -> dict[str, str]:
 
 def _run(site: Site, now: int, name: str, run: str) -> SiteRun:
     """Make the pages of a run, and say how it stands."""
-    about = Reported(known=open_run(name, run))
+    about = Reported(known=open_run_of_home(name, run))
     seen = read_overview(about, kept_certificate(about))
     stem = {day.start: page_name(about.flow.timezone, day.start) for day in seen.facts.calendar}
     days = tuple(

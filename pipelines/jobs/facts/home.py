@@ -28,7 +28,7 @@ from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.facts.status import lease_of, rejected_of
-from pipelines.jobs.runs.known import flow_name_or_file, open_run, runs_of
+from pipelines.jobs.runs.known import flow_name_or_file, open_run_of_home, runs_of
 from pipelines.jobs.runs.remade import mark_file
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -119,7 +119,7 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
 
 
 def _run(name: str, run: str, now: int, certified: Certified) -> SiteRun:
-    about = Reported(known=open_run(name, run))
+    about = Reported(known=open_run_of_home(name, run))
     seen = read_overview(about, certified(about))
     return stands(seen, seen.facts, now)
 

@@ -2,7 +2,8 @@
 
 A check of a longer span judges each row of it, so it says of every interval how many of its rows break it. Where the
 verdict of an interval says the same there is nothing to tell; where it does not, this is a newer verdict of it. A mean,
-or a set that must be there, is of all rows together and tells nothing of one interval.
+a set that must be there, what holds of most rows, or each value's being another is of all together and tells nothing of
+one interval.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.history import Span
 from pipelines.flows.check import OF_INTERVALS
 from pipelines.flows.offered import offers
+from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.rows import KIND_NAMES
@@ -35,6 +37,15 @@ SHOWN = 20
 """Cases that a verdict has at most."""
 OF_FILES = frozenset({AS_PUBLISHED, AS_RECOMPUTED})
 """Laws whose cases are files and intervals, each with rows."""
+BESIDE_OTHERS = frozenset(
+    {
+        "expect_column_values_to_be_unique",
+        "expect_compound_columns_to_be_unique",
+        "expect_column_value_z_scores_to_be_less_than",
+        "expect_column_values_to_not_be_outliers",
+    }
+)
+"""Checks by which a row breaks what it keeps among fewer others."""
 NAMES = {"commit": pa.int64(), "arrival": pa.timestamp("us", "UTC")}
 """Columns of a file of failing rows that say in which interval one is."""
 
@@ -51,7 +62,8 @@ def narrowed(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ...]:
     """
     own: dict[tuple[str, str, Span], list[Quality]] = {}
     for each in judged:
-        own.setdefault((each.table, each.expectation, Span(each.start, each.end)), []).append(each)
+        if is_current(about, each):
+            own.setdefault((each.table, each.expectation, Span(each.start, each.end)), []).append(each)
     parts = _Parts(about, own)
     return tuple(found for each in judged for found in (each, *parts.of(each)))
 
@@ -65,22 +77,27 @@ class _Parts:
     def of(self, wide: Quality) -> Iterator[Quality]:
         """Give what a check found of single intervals, where that is another thing than is known of them."""
         spans = [] if wide.commit else [each for each in self._spans(wide.table) if _is_longer(wide, each)]
-        if not spans or not _is_of_each(wide.expectation):
+        if not spans or not _is_of_each(wide.expectation) or self._is_of_most(wide):
             return
         before = {span: self._newest_before(wide, span) for span in spans}
         if wide.held and not any(before.values()):
-            # Nobody looked at an interval by itself.
-            return
+            # Nobody looked at an interval by itself: the page of one tells of that alone.
+            before = {span: None for span in spans if span == self._about.span}
         cases = self._cases(wide)
         if cases is None:
             return
         cases.sort()
         places, upto = [at for at, _ in cases], [0, *accumulate(weight for _, weight in cases)]
-        for span in spans:
+        for span in before:
             last, count = before[span], upto[bisect_left(places, span.end)] - upto[bisect_left(places, span.start)]
             is_known = last is not None and last.held == (not count) and last.unexpected in {count, 0}
             if not is_known or (last is not None and count and last.severity != wide.severity):
                 yield self._part(wide, span, count, last)
+
+    def _is_of_most(self, wide: Quality) -> bool:
+        """Say whether a check lets some rows break it: how many may, nobody knows of one interval by those of all."""
+        some = (each for each in self._about.flow.expect.get(wide.table, ()) if each.label == wide.expectation)
+        return any("mostly" in each.arguments for each in some) or (wide.held and bool(wide.unexpected))
 
     def _part(self, wide: Quality, span: Span, count: int, last: Quality | None) -> Quality:
         places = [(self._at(wide, row), row) for row in wide.rows]
@@ -172,4 +189,4 @@ def _is_of_each(expectation: str) -> bool:
     """Say whether an expectation is asked of each row, or of each interval: not of all rows together."""
     name = expectation.partition("(")[0]
     offer = offers().get(name)
-    return offer is None or offer.rows or name in OF_INTERVALS
+    return offer is None or (offer.rows and name not in BESIDE_OTHERS) or name in OF_INTERVALS

@@ -19,6 +19,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
+from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import Planning, PlanState
 from pipelines.jobs.facts.report import (
@@ -27,7 +28,6 @@ from pipelines.jobs.facts.report import (
     commit_facts,
     epochs_of,
     expectation_facts,
-    is_current,
     next_step,
     remembered,
     unchecked,

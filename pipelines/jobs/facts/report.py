@@ -19,6 +19,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
+from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
@@ -176,28 +177,6 @@ def epochs_of(about: Reported) -> tuple[report.EpochFacts, ...]:
     return tuple(epoch_facts(entry, leg) for leg, entry in sorted(found, key=lambda each: each[1].at))
 
 
-def is_current(about: Reported, check: Quality) -> bool:
-    """Say whether a check is of rows that count: of a commit that nothing replaced, or of a span as it stands.
-
-    A check of a span is out of date once something was published in it.
-    """
-    if check.commit:
-        entry = about.state.commits.get(check.commit)
-        return entry is not None and check.commit not in about.state.successors and not _made_good(about, entry)
-    return all(
-        entry.at <= check.at
-        for each in about.parts
-        for entry in each.state.published
-        if entry.span.start < check.end and check.start < entry.span.end
-    )
-
-
-def _made_good(about: Reported, entry: Entry) -> bool:
-    """Say whether a rejected commit was followed by a published one of its span."""
-    later = about.state.at(entry.span)
-    return entry.state is State.REJECTED and later is not None and later.commit > entry.commit
-
-
 def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     """Give the published commits that no current check covers."""
     numbers = {check.commit for check in checks}
@@ -320,7 +299,7 @@ def _expectation(about: Reported, found: Sequence[Quality], memory: report.Memor
 def next_step(about: Reported, checks: Sequence[Quality]) -> str:
     """Give the command that a person would run next: a look at what waits or was rejected or is unchecked, else on."""
     known = about.known
-    rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not _made_good(about, entry)]
+    rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not made_good(about, entry)]
     waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
     missing = unchecked(about, checks)
     if looked_at := waiting or rejected:

@@ -41,6 +41,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
 from pipelines.jobs.runs.played import read_range
+from pipelines.jobs.runs.replaced import own_file
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import some_of
 
@@ -366,6 +367,22 @@ def open_run(called: str, run: str) -> KnownRun:
     definition = plan.get("flow") or flow_to_json(load_flow(settings, called))
     given = plan.get("given", {})
     return KnownRun(called=called, name=name, run=run, root=root, state=state, definition=definition, given=given)
+
+
+def open_run_of_home(name: str, run: str) -> KnownRun:
+    """Open a run of a home as `open_run` does; what to type names the flow's file where no configuration has it.
+
+    Args:
+        name: of the flow.
+        run: name of the run.
+
+    Raises:
+        WrongUse, FlowError, CommitsLostError: as of `open_run`.
+    """
+    known = open_run(name, run)
+    file = own_file(known.root)
+    has_it = name in {each.stem for each in flow_files(read_settings())}
+    return known if has_it or file is None or not file.is_file() else replace(known, called=str(file))
 
 
 def is_replayed(root: Path) -> bool:

@@ -115,7 +115,7 @@ def require_own_file(root: Path, flow: Flow) -> None:
     Raises:
         WrongUse: another file that is still there calls its flow the same, and says something else.
     """
-    own, other = Path(flow.file).resolve(), _kept(root)
+    own, other = Path(flow.file).resolve(), own_file(root)
     if flow.file and other not in {None, own} and other.name != own.name and _claims(other, own, flow.name):
         raise WrongUse(
             f"a flow's name is of one file; {other} and {own} both say `flow: {flow.name}`, and the first made run "
@@ -132,12 +132,13 @@ def keep_own_file(root: Path, flow: Flow) -> None:
         flow: with the file that it was read from.
     """
     own = Path(flow.file).resolve()
-    if flow.file and _kept(root) != own:
+    if flow.file and own_file(root) != own:
         durable.make_folder(root)
         durable.replace(root / FILE, json.dumps(str(own)).encode())
 
 
-def _kept(root: Path) -> Path | None:
+def own_file(root: Path) -> Path | None:
+    """Give the flow's file that a run was made by last; None where that is not known."""
     try:
         return Path(json.loads((root / FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

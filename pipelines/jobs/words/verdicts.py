@@ -13,7 +13,7 @@ from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import blocking, broken_words
+from pipelines.jobs.runs.gate import ACCEPTED, blocking, broken_words
 from pipelines.jobs.text.tables import printable
 from pipelines.operators.plain_words import counted
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.judgement import Judgement
+    from pipelines.engine.commits.history import Entry
     from pipelines.jobs.facts.views import JudgedCommits
     from pipelines.jobs.runs.known import KnownRun
 
@@ -177,20 +178,29 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
             yield from (named(line, verdict.known.called, verdict.known.run) for line in _broken(each))
     held = sum(each.held for each in verdict.found)
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
+    if accepted := _accepted(verdict):
+        yield f"note: readers see what does not hold all the same, {accepted}"
     yield f"next: {next_step(verdict)}"
 
 
-def _broken_span(verdict: SpokenVerdict) -> tuple[int, int]:
-    """Give the span of the commits in which what blocks fails; of all judged where not every case names one."""
+def _broken_entries(verdict: SpokenVerdict) -> list[Entry]:
+    """Give the commits in which what blocks fails; none where not every case names one."""
+    if verdict.commit:
+        return list(verdict.judged.entries)
     cases = [row for each in verdict.blocking_failed for row in each.rows]
     # Of files each case is many rows.
     told = (sum(int(row.get("rows", 1)) for row in each.rows) for each in verdict.blocking_failed)
     shown = all(0 < each.unexpected <= rows for each, rows in zip(verdict.blocking_failed, told, strict=True))
     numbers = {row.get("commit") for row in cases}
-    spans = [entry.span for entry in verdict.judged.entries if entry.commit in numbers]
-    if not shown or len(spans) < len(numbers):
-        return verdict.judged.span
-    return min(span.start for span in spans), max(span.end for span in spans)
+    entries = [entry for entry in verdict.judged.entries if entry.commit in numbers]
+    return entries if shown and len(entries) == len(numbers) else []
+
+
+def _accepted(verdict: SpokenVerdict) -> str:
+    """Say who let pass what blocks; nothing where nobody decided of each commit in which it fails."""
+    broken = [] if verdict.held else _broken_entries(verdict)
+    decided = [str(entry.verdict) for entry in broken if str(entry.verdict).startswith(f"{ACCEPTED} by ")]
+    return decided[0].partition("; ")[0] if broken and len(decided) == len(broken) else ""
 
 
 def offenders(verdict: SpokenVerdict) -> Iterator[str]:
@@ -247,8 +257,10 @@ def next_step(verdict: SpokenVerdict) -> str:
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
     if not verdict.held and verdict.is_rejected:
         return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
-    if not verdict.held:
-        return known.command("plan") if known.is_applied else known.run_command(*_broken_span(verdict))
+    if not verdict.held and not _accepted(verdict):
+        spans = [(entry.span.start, entry.span.end) for entry in _broken_entries(verdict)] or [verdict.judged.span]
+        again = known.run_command(min(start for start, _ in spans), max(end for _, end in spans))
+        return known.command("plan") if known.is_applied else again
     if verdict.waits:
         return known.command(*publish)
     return known.command("report")

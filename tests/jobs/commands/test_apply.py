@@ -502,6 +502,18 @@ def test_a_backfill_goes_on_under_a_flow_that_was_taken_into_use(house: House) -
     assert [row.commit for row in state.stale] == [3]
 
 
+def test_a_day_that_was_run_again_waits_for_nothing(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    feed = house.config / "flows" / "trips.parquet"
+    pq.write_table(pq.read_table(feed).slice(1), feed)
+    house.backfill("2013-01-01", "2013-01-04")
+    state = log_state(house.root)
+    assert [row.sequences for row in state.published] == [(4,), (2,), (3,)], "the first day landed anew"
+    edit(house, "arrival: went}", "arrival: went, rename: {note: remark}}")
+    with pytest.raises(SchemaChangedError, match="gone: note string"):
+        apply(house, dry_run=True)
+
+
 def test_another_version_of_an_operator_is_a_change(live: House, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = {**SPECS, "heartbeat": replace(SPECS["heartbeat"], version=99)}
     monkeypatch.setattr("pipelines.flows.definition.SPECS", newer)

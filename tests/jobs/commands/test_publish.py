@@ -115,13 +115,16 @@ def test_published_again_where_the_first_ended_before_its_tables_followed_they_d
 def test_what_a_person_let_pass_stays_red_and_asks_for_nobody(held: House) -> None:
     answer = answer_of("the feed was down", None, "ann")
     publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
-    for _ in ("judged at the gate", "and as a run"):
+    for told in ("judged at the gate", "and as a run"):
         overview = read_overview(Reported(known=open_run("tiny", "main")), None)
         (day,) = overview.facts.calendar
         assert (day.state, day.is_accepted) == (CalendarState.RED, True)
         assert day.cause.endswith("; accepted by ann: the feed was down")
         assert overview.facts.next_step == "pulseline run tiny --start 2013-01-02 --end 2013-01-03"
-        check_flow("tiny", None, None, None, run="main", as_json=False, echo=held.tell)
+        assert check_flow("tiny", None, None, None, run="main", as_json=False, echo=held.tell) == 1, told
+        *_, note, step = held.text.splitlines()
+        assert note == "note: readers see what does not hold all the same, accepted by ann: the feed was down"
+        assert step == "next: pulseline report tiny"
 
 
 def test_nobody_decides_without_a_name() -> None:

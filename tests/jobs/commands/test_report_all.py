@@ -15,6 +15,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.quality import write_quality
 from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.report_all import report_all
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.runs.gate import hold
 from tests.jobs.commands.test_report import quality
 from tests.jobs.commands.test_status_live import Stage, hours
@@ -147,3 +148,15 @@ def test_a_run_that_cannot_be_read_is_told_beside_the_others(house: House, tmp_p
     gone, run, summary = made(house, tmp_path / "site")
     assert (gone["flow"], gone["verdict"], gone["needs"][0]["command"]) == ("gone", "bad", "pulseline doctor gone")
     assert (run["days"], summary["verdict"]) == ({"published": 1}, "bad")
+
+
+def test_what_to_type_for_a_flow_of_no_configuration_names_its_file(house: House, tmp_path: Path) -> None:
+    flows = house.config / "flows"
+    for name in ("tiny.yaml", "trips.parquet"):
+        (flows / name).rename(tmp_path / name)
+    file = tmp_path / "tiny.yaml"
+    run_flow(RunRequest(flow=str(file), start="2013-01-01", end="2013-01-02"), house.tell)
+    run_flow(RunRequest(flow=str(file), start="2013-01-02", end="2013-01-03", hold=True), house.tell)
+    made(house, tmp_path / "site")
+    page = (tmp_path / "site" / "tiny" / "main" / "overview.html").read_text()
+    assert f"pulseline check {file} --commit 2" in page
