@@ -299,7 +299,7 @@ def _landing(root: Path, state: LogState, *, deep: bool, recorded: bool) -> Iter
         yield Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy="")
 
 
-def _in_place(root: Path, number: int, sentence: str, *, recorded: bool) -> Finding:
+def _in_place(root: Path, number: int, sentence: str, *, recorded: bool, back: str = BACK) -> Finding:
     """Tell of a sequence that cannot be put aside: it lands again in its place where its manifest stands."""
     if is_ready(root, number):
         remedy = "put it in its place: it landed again, and a repair was cut short"
@@ -307,7 +307,7 @@ def _in_place(root: Path, number: int, sentence: str, *, recorded: bool) -> Find
     if recorded and can_land_in_place(landed_path(root), number):
         remedy = "land it again from the feeds, and compare what it held"
         return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
-    return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {BACK}", remedy="")
+    return Finding(ill=Ill.LANDING, table="landed", sentence=f"{sentence}; {back}", remedy="")
 
 
 def _why(problem: Exception) -> str:
@@ -335,7 +335,14 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
         if free is not None and number >= free:
             remedy = "put it and what landed behind it aside; the next start lands all of it again from the feeds"
             return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, aside=number)
-        return _in_place(root, number, sentence, recorded=recorded)
+        waits = state.pending
+        if not recorded or waits is None or number not in waits.sequences:
+            return _in_place(root, number, sentence, recorded=recorded)
+        back = (
+            f"give up the commit that was made of it (pulseline abandon FLOW --commit {waits.commit}): then a repair "
+            "has it landed again from the feeds"
+        )
+        return _in_place(root, number, sentence, recorded=recorded, back=back)
 
     for number in ids_gone(landing):
         if number not in known:

@@ -31,6 +31,7 @@ from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.jobs.environment.errors import JobError
+from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.known import open_run
 from pipelines.operators.plain_words import counted, some_of
@@ -182,7 +183,11 @@ def _overtaken(known: KnownRun, part: KnownRun, ahead: Iterable[Overtaken], *, s
 def _named(known: KnownRun, found: Sequence[Sequence[Finding]]) -> list[Finding]:
     """Give all findings, tables named by their folder below the run's."""
     return [
-        replace(finding, table=(part.root / finding.table).relative_to(known.root).as_posix())
+        replace(
+            finding,
+            table=(part.root / finding.table).relative_to(known.root).as_posix(),
+            sentence=named(finding.sentence, known.called, known.run),
+        )
         for part, findings in zip(known.folders, found, strict=True)
         for finding in findings
     ]

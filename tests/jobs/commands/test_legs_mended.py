@@ -54,6 +54,7 @@ from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.runs.gate import hold
 from pipelines.jobs.runs.in_legs import with_legs
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range
@@ -395,6 +396,20 @@ def test_a_sequence_that_waits_and_cannot_be_read_lands_again_from_a_recorded_fe
     assert not (landed_path(house.root) / "00000003").exists()
     taken(house, 3, 3, 3)
     assert content(house.root) == calm
+
+
+def test_a_sequence_of_a_commit_that_waits_lands_again_once_that_is_given_up(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    house.backfill("2013-01-02", "2013-01-03", gate=hold)
+    second = landed_path(house.root) / "00000002"
+    for file in second.iterdir():
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "give up the commit that was made of it (pulseline abandon tiny --commit 2): then a repair has" in house.text
+    abandon_commit("tiny", 2, run="main", as_json=False, echo=house.tell)
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    house.backfill("2013-01-02", "2013-01-03")
+    assert [entry.commit for entry in log_state(house.root).published] == [1, 3]
 
 
 def test_a_landing_that_is_gone_is_told(house: House) -> None:
