@@ -261,7 +261,8 @@ def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldA
         before = memory.before(place) if place >= 0 and memory.points[place].end == end else None
         if before is not None:
             found.append(_compared(name, memory, place, before, memory.standing_at(place)))
-    return found
+    # What was never asked of an interval before is held against itself: that says nothing of the others.
+    return [each for each in found if each.before.span != each.now.span] or found
 
 
 def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> list[HeldAgainst]:

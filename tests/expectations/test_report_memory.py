@@ -140,6 +140,13 @@ def test_a_day_in_the_middle_that_was_judged_again_is_held_against_what_was_foun
     assert (found.fixed, found.broken, found.now == found.before) == ((NAME,), (), True)
 
 
+def test_a_day_that_was_judged_twice_is_held_against_the_day_before_though_one_check_is_new() -> None:
+    old, new = Memory((*days("++-"), verdict(3, "-", at=9))), Memory((verdict(3, "-"), verdict(3, "-", at=9)))
+    found = changes({NAME: old, ("s", "new"): new})
+    assert found is not None
+    assert (found.before, found.broken) == (verdict(2, "+").span, (NAME,))
+
+
 def test_the_newest_day_is_told_though_a_span_in_the_middle_was_judged_for_the_first_time_since() -> None:
     partial = Memory((verdict(1, "+", at=9, days=2),))
     found = changes({NAME: Memory(days("++-")), ("beating", "usual"): partial})

@@ -111,7 +111,7 @@ class _Parts:
             start=span.start,
             end=span.end,
             # Newer than what is known of the interval, which was not judged anew for all that.
-            at=wide.at if last is None else min(wide.at, max(last.at, *seen) + 1),
+            at=min(wide.at, max([*seen, *([last.at] if last else [])], default=wide.at) + 1),
             held=not count,
             rows=rows,
             looked_at=looked_at,

@@ -141,14 +141,24 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
 ) -> Entry | None:
     """Give a commit at written that may still be published.
 
-    One that failed its check is rejected. One whose interval is to be run again and would now be another, for the flow
-    or what arrived has changed, is given up. In both cases None, and the interval is run anew.
+    One whose interval is to be run again is rejected where it failed its check, and given up where it would now be
+    another, for the flow or what arrived has changed. In both cases None, and the interval is run anew.
+
+    Raises:
+        WrongUse: it failed its check, and other intervals are to be run: somebody has to decide of it first.
     """
+    span = (written.span.start, written.span.end)
     broken = blocking(read_quality(wanted.root, commit=written.commit))
-    if broken:
+    if broken and span in intervals:
         reject(driver, written, broken)
         return None
-    span = (written.span.start, written.span.end)
+    if broken:
+        decided = f"pulseline publish FLOW --commit {written.commit}"
+        raise WrongUse(
+            f"commit {written.commit} ({Moments(wanted.flow.timezone).span(*span)}) must be decided of before another "
+            f"interval is run, for it failed its check and waits: {decided} --reject REASON --by NAME, or --accept "
+            "REASON --by NAME for readers to see it all the same; or run its own interval again"
+        )
     if span not in intervals or written.kind is not CommitKind.INTERVAL:
         return written
     now = _landed(wanted, written, intervals, feeds, final)

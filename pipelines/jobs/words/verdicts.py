@@ -246,21 +246,29 @@ def _told(row: Mapping[str, Any]) -> str:
 def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
     known = verdict.known
-    streamed = any(entry.kind is CommitKind.EPOCH for entry in verdict.judged.entries)
-    if not verdict.held and (streamed or len(verdict.legs) > 1):
+    if verdict.waits and verdict.held:
+        return known.command("publish", "--commit", str(verdict.commit))
+    if verdict.held or _accepted(verdict):
+        return known.command("report")
+    if any(entry.kind is CommitKind.EPOCH for entry in verdict.judged.entries) or len(verdict.legs) > 1:
         # No interval can be run over a stream's epochs; a replay says what the rows must be.
         return known.command("replay")
-    publish = ("publish", "--commit", str(verdict.commit))
-    if not verdict.held and verdict.waits:
+    if verdict.waits:
+        publish = ("publish", "--commit", str(verdict.commit))
         rejected = known.command(*publish, "--reject", "REASON", "--by", "NAME")
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
-    if not verdict.held and verdict.is_rejected:
+    return _made_anew(verdict)
+
+
+def _made_anew(verdict: SpokenVerdict) -> str:
+    """Spell how what a backfill made is made again, where what blocks fails in it."""
+    known, broken = verdict.known, _broken_entries(verdict)
+    if verdict.is_rejected:
         return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
-    if not verdict.held and not _accepted(verdict):
-        spans = [(entry.span.start, entry.span.end) for entry in _broken_entries(verdict)] or [verdict.judged.span]
-        again = known.run_command(min(start for start, _ in spans), max(end for _, end in spans))
-        return known.command("plan") if known.is_applied else again
-    if verdict.waits:
-        return known.command(*publish)
-    return known.command("report")
+    if known.is_applied:
+        return known.command("plan")
+    if not broken:
+        # Which days more cases are of than are told, their pages say.
+        return known.command("report")
+    return known.run_command(min(entry.span.start for entry in broken), max(entry.span.end for entry in broken))

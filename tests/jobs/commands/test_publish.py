@@ -90,6 +90,15 @@ def test_a_person_publishes_it_all_the_same_and_the_record_says_who_and_why(held
     assert state(held) is State.PUBLISHED
 
 
+def test_the_next_day_waits_until_somebody_has_decided(held: House) -> None:
+    with pytest.raises(WrongUse, match=r"commit 1 \(2013-01-01\) must be decided of before another interval is run"):
+        run_flow(RunRequest(flow="tiny", start="2013-01-02", end="2013-01-03"), held.tell)
+    assert state(held) is State.WRITTEN
+    with pytest.raises(RejectedError):
+        run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02"), held.tell)
+    assert [each.state for each in log_state(held.root).commits.values()] == [State.REJECTED] * 2
+
+
 class Killed(BaseException):
     """The process ends."""
 
