@@ -16,7 +16,9 @@ from expectations.checkpoints import Checkpoints
 from expectations.on_duckdb import PlainView
 from expectations.on_spark import SparkView
 from expectations.own_checks import own_judgements
+from expectations.suites import AskedCheck, sentence_of
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
+from pipelines.flows.check import Check
 from pipelines.flows.offered import offers
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.runs.fitting import is_true
@@ -395,3 +397,17 @@ def test_a_row_is_shown_whatever_its_key_is(
     ]
     assert of_the_key.unexpected == 2 * ROWS
     assert of_the_key.rows
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "greater than those"),
+        ({"or_equal": False}, "greater than those"),
+        ({"or_equal": True}, "greater than or equal to those"),
+    ],
+)
+def test_what_may_not_be_equal_is_said_so(given: dict[str, bool], told: str) -> None:
+    arguments = {"column_A": "due", "column_B": "posted", **given}
+    check = Check(name="expect_column_pair_values_a_to_be_greater_than_b", arguments=arguments)
+    assert sentence_of(AskedCheck(check, arguments)) == f"Values in due must always be {told} in posted."
