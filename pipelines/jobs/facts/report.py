@@ -159,7 +159,7 @@ def read_facts(
         region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
-        expectations=expectation_facts(about, checks, remembered(judged, end)),
+        expectations=expectation_facts(about, checks, remembered(judged, about.span)),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
@@ -202,16 +202,18 @@ def expectation_facts(
     )
 
 
-def remembered(judged: Sequence[Quality], end: int | None) -> dict[tuple[str, str], report.Memory]:
+def remembered(judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, str], report.Memory]:
     """Give all verdicts of each expectation, by stream and name, those of commits that were replaced among them.
 
     Args:
         judged: what was found, whether it still counts or not.
-        end: only of what ends here or before, in ticks; None for all.
+        page: the interval that a page is of: only what ends with it or before, and is of no more, whose verdict is none
+            of an interval; None for all.
     """
     found: dict[tuple[str, str], list[report.PastVerdict]] = {}
     for each in judged:
-        if end is None or each.end <= end:
+        # A day of a change of clocks is longer than others.
+        if page is None or (each.end <= page[1] and each.end - each.start < 2 * (page[1] - page[0])):
             found.setdefault((each.table, each.expectation), []).append(_past(each))
     return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}
 

@@ -242,7 +242,9 @@ def _finishing(known: KnownRun, row: Entry, check: str | None, judged: Sequence[
     """Spell the command that comes next for a pending commit."""
     if check is None:
         return command_for(known, row)
-    return known.command("publish", "--commit", str(row.commit)) if judged else check
+    # Of one that failed its check that says how it is decided of.
+    is_decided = judged and not blocking(judged)
+    return known.command("publish", "--commit", str(row.commit)) if is_decided else check
 
 
 def command_for(known: KnownRun, row: Entry) -> str:

@@ -118,13 +118,18 @@ def publish(house: House, rows: dict[str, list[Any]], day: int, drawn: random.Ra
 
 
 def pages() -> dict[str, Found]:
-    """Give what the page of each day says of each expectation."""
+    """Give what the page of each day says of each expectation, which it also remembers so."""
     known = open_run(*RUN)
     found = {}
     for entry in known.state.published:
         facts = read_facts(Reported(known=known, span=tuple(entry.span)), None)  # type: ignore[arg-type]
         told = {(each.table, each.name): (each.held, each.looked_at, each.unexpected) for each in facts.expectations}
         found[known.moments.argument(entry.span.start)] = told
+        newest = {(each.table, each.name): each.memory.points[-1:] for each in facts.expectations}
+        assert {name: (point.held,) for name, points in newest.items() for point in points} == {
+            name: told[name][:1] for name, points in newest.items() if points
+        }
+        assert all(point.span == tuple(entry.span) for points in newest.values() for point in points)
     return found
 
 
