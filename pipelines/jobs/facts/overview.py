@@ -34,7 +34,7 @@ from pipelines.jobs.facts.report import (
 )
 from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
-from pipelines.jobs.runs.gate import ACCEPTED
+from pipelines.jobs.runs.gate import accepted_words
 from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
 
@@ -241,11 +241,9 @@ def _decided(about: Reported, blocking: Sequence[Quality], numbers: set[int]) ->
     """Say who let pass what blocks in some commits; nothing where nobody decided of each of them."""
     # A check of several days names the commits in its rows.
     named = [{each.commit} if each.commit else {row.get("commit") for row in each.rows} & numbers for each in blocking]
-    verdicts = {entry.commit: str(entry.verdict) for entry in about.published}
+    verdicts = {entry.commit: accepted_words(entry.verdict) for entry in about.published}
     passed = [verdicts.get(number or 0, "") for each in named for number in each]
-    if not all(named) or not all(each.startswith(f"{ACCEPTED} by ") for each in passed):
-        return ""
-    return passed[0].partition("; ")[0]
+    return passed[0] if all(named) and all(passed) else ""
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:

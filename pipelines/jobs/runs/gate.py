@@ -151,6 +151,16 @@ ACCEPTED, REJECTED = "accepted", "rejected"
 """How a verdict begins that a person gave."""
 
 
+def accepted_words(verdict: str | None) -> str:
+    """Say who let a commit pass that did not hold, and why, as its verdict has it; nothing where nobody did.
+
+    >>> accepted_words("accepted by ann: the feed was down; ordered: 3 rows break it")
+    'accepted by ann: the feed was down'
+    """
+    said = verdict or ""
+    return said.partition("; ")[0] if said.startswith(f"{ACCEPTED} by ") else ""
+
+
 def kept_words(judged: Sequence[GateFinding]) -> str:
     """Say how many expectations hold, and how many only warn.
 

@@ -13,7 +13,7 @@ from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import ACCEPTED, blocking, broken_words
+from pipelines.jobs.runs.gate import accepted_words, blocking, broken_words
 from pipelines.jobs.text.tables import printable
 from pipelines.operators.plain_words import counted
 
@@ -198,9 +198,8 @@ def _broken_entries(verdict: SpokenVerdict) -> list[Entry]:
 
 def _accepted(verdict: SpokenVerdict) -> str:
     """Say who let pass what blocks; nothing where nobody decided of each commit in which it fails."""
-    broken = [] if verdict.held else _broken_entries(verdict)
-    decided = [str(entry.verdict) for entry in broken if str(entry.verdict).startswith(f"{ACCEPTED} by ")]
-    return decided[0].partition("; ")[0] if broken and len(decided) == len(broken) else ""
+    decided = [] if verdict.held else [accepted_words(entry.verdict) for entry in _broken_entries(verdict)]
+    return decided[0] if decided and all(decided) else ""
 
 
 def offenders(verdict: SpokenVerdict) -> Iterator[str]:
