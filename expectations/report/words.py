@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pendulum
@@ -145,6 +146,17 @@ def short_hash(text: str | None) -> str:
     return "–" if text is None else text.rpartition(":")[2][:10]
 
 
+@lru_cache(maxsize=1024)  # a chart tells thousands of instants of a few days
+def _day(date: dt.date) -> str:
+    return f"{date:%a} {date.day} {date:%b} {date.year:04d}"
+
+
+def _time(moment: dt.datetime) -> str:
+    second, part = moment.second, moment.microsecond
+    text = f"{moment.hour:02d}:{moment.minute:02d}" + (f":{second:02d}" if second or part else "")
+    return text + f".{part:06d}".rstrip("0") if part else text
+
+
 class ReportClock:
     """Says instants in one time zone."""
 
@@ -163,14 +175,11 @@ class ReportClock:
 
     def day(self, tick: int) -> str:
         """Say the day, such as `Tue 1 Jan 2013`."""
-        moment = self.at(tick)
-        return f"{moment:%a} {moment.day} {moment:%b} {moment.year:04d}"
+        return _day(self.at(tick).date())
 
     def time(self, tick: int) -> str:
         """Say the time of day, with seconds only where there are some."""
-        moment = self.at(tick)
-        text = f"{moment:%H:%M:%S}" if moment.second or moment.microsecond else f"{moment:%H:%M}"
-        return text + f"{moment:.%f}".rstrip("0") if moment.microsecond else text
+        return _time(self.at(tick))
 
     def instant(self, tick: int | None) -> str:
         """Say day and time, such as `Tue 1 Jan 2013, 08:31`; know infinity and what is missing."""
@@ -178,13 +187,15 @@ class ReportClock:
             return "no time"
         if tick == INFINITY or tick > MAX_TIME:
             return "infinity"
-        return f"{self.day(tick)}, {self.time(tick)}"
+        moment = self.at(tick)
+        return f"{_day(moment.date())}, {_time(moment)}"
 
     def near(self, tick: int | None, beside: int | None) -> str:
         """Say an instant beside another: the time of day alone when both are on one day."""
-        known = tick is not None and beside is not None and max(tick, beside) <= MAX_TIME and min(tick, beside) > NULL
-        if known and tick is not None and beside is not None and self.at(tick).date() == self.at(beside).date():
-            return self.time(tick)
+        if tick is not None and beside is not None and max(tick, beside) <= MAX_TIME and min(tick, beside) > NULL:
+            moment = self.at(tick)
+            if moment.date() == self.at(beside).date():
+                return _time(moment)
         return self.instant(tick)
 
     def span(self, start: int | None, end: int | None) -> str:

@@ -44,13 +44,14 @@ def guarded(command: Callable[P, int | None]) -> Callable[P, None]:
 
 
 def quick(command: Callable[P, int | None]) -> Callable[P, None]:
-    """As `guarded`, for a command that looks at tables or writes a row and needs no pandas: loading it takes longer."""
+    """As `guarded`, for a command that looks at tables or writes a row: loading all that others need takes longer."""
+    ready = guarded(command)
 
     @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> int | None:
-        from pipelines.jobs.environment.no_pandas import spare_pandas
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        from pipelines.jobs.environment.quick_start import start_quickly
 
-        spare_pandas()
-        return command(*args, **kwargs)
+        start_quickly()
+        ready(*args, **kwargs)
 
-    return guarded(run)
+    return run

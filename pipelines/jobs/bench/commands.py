@@ -24,6 +24,8 @@ REPEATS = 5
 QUICK, JUDGING = 0.7, 10.0
 """Seconds that a command that looks at tables may take, and one that judges a week."""
 NOTHING = ("--help",)
+NOT_KEPT = "PYTHONDONTWRITEBYTECODE"
+"""Where it is set, each process compiles all that it loads, which takes longer than any of these commands."""
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("show", FLOW, "delays"),
     ("ledger", FLOW),
@@ -72,7 +74,7 @@ def _measured(home: Path) -> Iterator[BenchFigure]:
 def _waited(home: Path, words: Sequence[str], repeats: int = REPEATS) -> float:
     """Give the median of the seconds from typing a command to its end; once before, for warmth."""
     command = [sys.executable, "-m", "pipelines.cli", *words]
-    here = {**os.environ, "PULSELINE_HOME": str(home)}
+    here = {**{name: said for name, said in os.environ.items() if name != NOT_KEPT}, "PULSELINE_HOME": str(home)}
     return median_seconds(lambda: subprocess.run(command, env=here, capture_output=True, check=True), repeats)  # noqa: S603 - our own words
 
 

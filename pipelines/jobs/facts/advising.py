@@ -8,6 +8,7 @@ beyond its start, so the delay it needs is that t less its start.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy as np
 
 from pipelines.flows.durations import UNITS
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, PromiseAtEnd
+from pipelines.operators.compiled import as_written
 from pipelines.operators.rows import INFINITY, NULL, Kind, Rows, Shape
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pipelines.operators.rows import Bytes, Longs
 
 HALF, MOST = 0.5, 0.99
+FEW = 20_000
+"""Rows of a history up to which the operator runs as it is written: loading its machine code takes longer."""
 MARKS = (Fraction(1, 2), Fraction(9, 10), Fraction(95, 100), Fraction(99, 100), Fraction(999, 1000), Fraction(1))
 """Shares of events on time whose delays are worth a line."""
 _SECOND, _MINUTE, _HOUR, _DAY = (UNITS[name] for name in ("s", "m", "h", "d"))
@@ -243,10 +247,11 @@ def _generated(policy: AdvanceTimePolicy, history: History) -> Promises:
     operator = AdvanceTime(replace(policy, delay=0, at_end=PromiseAtEnd.SILENT))
     operator.grow(history.timelines)
     causes, times = [zero[:0]], [zero[:0]]
-    for out in operator.feed(laid):
-        made = np.flatnonzero(out["kind"] == Kind.CTI)
-        causes.append(out["src"][made - 1])
-        times.append(out["event_time"][made])
+    with as_written() if len(laid.kind) < FEW else nullcontext():
+        for out in operator.feed(laid):
+            made = np.flatnonzero(out["kind"] == Kind.CTI)
+            causes.append(out["src"][made - 1])
+            times.append(out["event_time"][made])
     rows = taken[np.concatenate(causes)]
     return Promises(rows, history.timeline[rows], np.concatenate(times), history.arrival[rows], len(history))
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.jobs.facts.advising import Delays, History, written_up
+from pipelines.jobs.facts import advising
+from pipelines.jobs.facts.advising import FEW, Delays, History, written_up
 from pipelines.operators.advance_time import AdvanceTime, AdvanceTimePolicy, Late, PromiseAtEnd
 from pipelines.operators.rows import INFINITY, NULL, OUT, Kind, Reason, Rows, Shape
 from tests.wide import drawn as examples_of
@@ -113,12 +115,13 @@ def histories(draw: st.DrawFn) -> tuple[AdvanceTimePolicy, History, int | None]:
 
 
 @settings(max_examples=examples_of(50, 150), deadline=None)
-@given(histories(), st.integers(-12, 45))
+@given(histories(), st.integers(-12, 45), st.sampled_from([0, FEW]))
 def test_every_delay_does_what_the_operator_does(
-    drawn: tuple[AdvanceTimePolicy, History, int | None], delay: int
+    drawn: tuple[AdvanceTimePolicy, History, int | None], delay: int, few: int
 ) -> None:
     policy, rows, final = drawn
-    delays = Delays(policy, rows, final=final)
+    with patch.object(advising, "FEW", few):
+        delays = Delays(policy, rows, final=final)
     out = operated(replace(policy, delay=delay), rows, final)
     assert delays.late(delay) == int((out["reason"] == Reason.LATE).sum())
     assert delays.untimed(delay) == int((out["reason"] == Reason.NULL_TIME).sum())
