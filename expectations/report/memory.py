@@ -292,9 +292,12 @@ def _compared(
 def _changes(found: Sequence[HeldAgainst]) -> VerdictChanges | None:
     if not found:
         return None
+    # What alone found something of many intervals together is held against the last of these; it says nothing of others.
+    told = [each for each in found if each.before.end < each.now.end] or found
+    newest = max(told, key=lambda each: each.before.span[::-1])
     return VerdictChanges(
-        now=found[0].now.span,
-        before=max((each.before.span for each in found), key=lambda span: (span[1], span[0])),
+        now=newest.now.span,
+        before=newest.before.span,
         broken=tuple(each.name for each in found if each.standing is VerdictStanding.NEW),
         fixed=tuple(each.name for each in found if each.standing is VerdictStanding.FIXED),
         still=tuple((*each.name, each.since) for each in found if each.standing is VerdictStanding.STILL),

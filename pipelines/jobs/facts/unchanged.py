@@ -84,20 +84,28 @@ def _both(one: Reckoned, other: Reckoned) -> Reckoned:
 
 
 def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
+    """Hold the rows of each commit, and each file by itself: two that were swapped have all rows between them."""
     path = ledger_path(root) if name == LEDGER else stream_path(root, name)
     said = {entry.commit: entry.hashes[name] for entry in entries if name in entry.hashes}
-    files = {file.name: file for commit in said for file in lists.holder(table_name(root, path), commit)}
+    files: dict[str, NewFile] = {}
+    wanted_by: dict[str, list[int]] = defaultdict(list)
+    for commit in said:
+        for file in lists.holder(table_name(root, path), commit):
+            files[file.name] = file
+            wanted_by[file.name].append(commit)
     came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
     odd: dict[int, list[Row]] = defaultdict(list)
     table = snapshot(path)
     columns = None if table is None else frozenset(table.schema.names)
     for file in files.values():
         rows = _rows_of(path, file, columns)
-        for commit, content in _by_commit(rows, said):
+        found = dict(_by_commit(rows, said))
+        for commit, content in found.items():
             came[commit] += content
-            if file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
+        if file.hash and file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
+            for commit in {*found, *wanted_by[file.name]}:
                 odd[commit].append(_told(path, file, rows.num_rows))
-    wrong = [commit for commit, text in said.items() if came[commit].text != text]
+    wrong = sorted({*odd, *(commit for commit, text in said.items() if came[commit].text != text)})
     offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in wrong]
     looked_at = sum(content.rows for content in came.values())
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
@@ -127,7 +135,8 @@ def _told(path: Path, file: NewFile, rows: int) -> Row:
 def _offender(commit: int, said: str, came: ContentHash, odd: Sequence[Row]) -> Row:
     """Say of which commit the content is another, and in which files."""
     files = ", ".join(each["file"] for each in odd) or "one of its files"
-    return {"commit": commit, "file": files, "rows": came.rows, "published": said, "found": came.text}
+    found = came.text if came.text != said else "its rows, but not in the files that it wrote them into"
+    return {"commit": commit, "file": files, "rows": came.rows, "published": said, "found": found}
 
 
 def _rows_in(offenders: Sequence[Row]) -> int:

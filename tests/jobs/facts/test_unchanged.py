@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,8 +23,6 @@ from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FLOW
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from expectations.reckoned import Reckoned
     from tests.jobs.conftest import House
     from tests.laws.trials import Trial
@@ -101,6 +100,20 @@ def test_one_changed_value_is_found_with_its_file_and_commit(here: Trial) -> Non
     assert (offender["commit"], offender["file"]) == (2, file)
     assert offender["rows"] == rows.num_rows
     assert offender["published"] != offender["found"]
+
+
+def test_two_files_that_were_swapped_are_found_though_no_row_is_missing(here: Trial) -> None:
+    path = stream_path(here.root("main"), "punctual")
+    files = [file_of(here, path, commit) for commit in (2, 3)]
+    contents = [Path(file).read_bytes() for file in files]
+    for file, content in zip(files, reversed(contents), strict=True):
+        Path(file).write_bytes(content)
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["punctual"]
+    assert [row["commit"] for row in found["punctual"].rows] == [2, 3]
+    for row in found["punctual"].rows:
+        assert all(file in row["file"] for file in files)
+        assert row["published"] != row["found"]
 
 
 def test_a_row_that_went_from_the_ledger_is_found(here: Trial) -> None:
