@@ -292,7 +292,7 @@ def _compared(
 def _changes(found: Sequence[HeldAgainst]) -> VerdictChanges | None:
     if not found:
         return None
-    # What alone found something of many intervals together is held against the last of these; it says nothing of others.
+    # What many intervals together alone break is held against the last of them, which says nothing of the others.
     told = [each for each in found if each.before.end < each.now.end] or found
     newest = max(told, key=lambda each: each.before.span[::-1])
     return VerdictChanges(

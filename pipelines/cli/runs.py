@@ -50,7 +50,9 @@ def run(
             metavar="N|auto", help="Intervals worked on in one go, at most, each a commit; auto: as many as are small."
         ),
     ] = "auto",
-    hold: Annotated[bool, typer.Option("--hold", help="Leave the last interval to be checked and published.")] = False,  # noqa: FBT002
+    hold: Annotated[  # noqa: FBT002
+        bool, typer.Option("--hold", help="Leave the last interval to be checked, by you or the next run.")
+    ] = False,
     no_check: Annotated[bool, typer.Option("--no-check", help="Publish without the expectations.")] = False,  # noqa: FBT002
     take_over: Annotated[bool, typer.Option("--take-over", help="Take the lease from a driver that lives.")] = False,  # noqa: FBT002
     accept_loss: Annotated[  # noqa: FBT002

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from expectations.laws import EVENTS
 from pipelines.engine.commits.readers import read_stream
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.profile import proposals
+from pipelines.jobs.facts.profile import proposals, unbounded
 from pipelines.jobs.runs.known import SUFFIXES, offered, open_run
 from pipelines.operators.plain_words import counted
 
@@ -76,6 +76,8 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
         lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
+    if left := ", ".join(f"{name} ({why})" for name, why in unbounded(rows)):
+        lines.append(f"    # No bounds for {left}.")
     folded = (
         "; it stands in braces there: give each of its settings a line first" if _is_in_braces(known, stream) else ""
     )

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from expectations.laws import BLOCKING
 from pipelines.engine.columnar.columns import instant_text
-from pipelines.engine.commits.entry import LEDGER, State
+from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks.spark import SparkEngine
@@ -27,7 +28,7 @@ from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.runs.backfill import Backfill, Ran, run_backfill
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import Checked, Gate, RejectedError, hold, publish_at_once
+from pipelines.jobs.runs.gate import Checked, Gate, RejectedError, blocking, hold, publish_at_once
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.lineage import followed
@@ -99,6 +100,8 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
     of_spark = (settings.master, settings.spark_log, settings.spark)
     runner = engine_named(wanted.engine or settings.engine, *of_spark)
     session = runner.session if isinstance(runner, SparkEngine) else None
+    if first := _goes_first(flow, root, state, spans, check=wanted.check):
+        echo(first)
     judged: dict[int, Sequence[GateFinding]] = {}
     gate = checking(root, flow, session, judged) if wanted.check else publish_at_once
     progress = RunProgress(flow, len(spans), echo)
@@ -135,11 +138,22 @@ def job_of(backfill: Backfill, spans: Sequence[Interval], engine: str) -> Job:
     return Job(flow=backfill.flow, root=backfill.root, base=backfill.base, command="run", engine=engine, span=span)
 
 
+def _goes_first(flow: Flow, root: Path, state: LogState, spans: Sequence[Interval], *, check: bool) -> str | None:
+    """Say what becomes of a commit that was left to be checked, where other intervals are run."""
+    waiting = (each for each in state.commits.values() if each.state is State.WRITTEN)
+    entry = next((each for each in waiting if each.kind is CommitKind.INTERVAL and each.span not in spans), None)
+    if entry is None or blocking(read_quality(root, commit=entry.commit)):
+        return None
+    fate = "checks it first, and publishes it where it holds" if check else "publishes it first, without a check"
+    return f"note: commit {entry.commit} ({span_text(flow, entry.span)}) waits to be checked: this run {fate}"
+
+
 def _left(
     flow: Flow, before: LogState, after: LogState, spans: Sequence[Interval], echo: Callable[[str], None]
 ) -> None:
     """Say which intervals a run that ended early did not come to; nothing where it came to none at all."""
-    new = [entry.span for number, entry in after.commits.items() if number not in before.commits]
+    states = {number: entry.state for number, entry in before.commits.items()}
+    new = [entry.span for number, entry in after.commits.items() if entry.state is not states.get(number)]
     rest = [span for span in spans if new and span[0] >= max(each.end for each in new)]
     if rest:
         told = span_text(flow, (rest[0][0], rest[-1][1]))

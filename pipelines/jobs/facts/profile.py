@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ FEW = 20
 """Different texts of a column that are a set of values; more are names."""
 REPEATED = 5
 """How many times each of them stands there on average, or they are no set."""
+DIGITS = 4
+"""Of a bound: it stands for a guess."""
 WIDER = 10
 """Of the spread that was seen, one part in so many is added to both ends: the next day is never the same."""
 TIMES = 2
@@ -51,6 +54,25 @@ def proposals(rows: pa.Table, commits: int = 0) -> Iterator[Proposed]:
             yield from _column(name, events[name])
 
 
+def unbounded(rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Name the columns of the events whose values could be bounded, but for which no bounds are proposed, and why."""
+    events = rows.filter(pc.is_in(rows["kind"], pa.array(EVENTS)))
+    for name in events.column_names:
+        values = events[name].drop_null()
+        if name in RESERVED or not len(values):
+            continue
+        if pa.types.is_temporal(values.type):
+            yield name, "days go on"
+        elif pa.types.is_floating(values.type) and not pc.all(pc.is_finite(values)).as_py():
+            yield name, "not all are numbers"
+        elif (pa.types.is_integer(values.type) or pa.types.is_decimal(values.type)) and _is_wide(values):
+            yield name, "too large for a bound"
+
+
+def _is_wide(values: pa.ChunkedArray) -> bool:
+    return max(abs(each) for each in pc.min_max(values).as_py().values()) > EXACT
+
+
 def _how_many(events: pa.Table, commits: int) -> Proposed:
     counts = events["commit"].value_counts().field("counts").to_pylist()
     low, high = min(counts) if len(counts) >= commits else 0, max(counts)
@@ -64,6 +86,8 @@ def _column(name: str, values: pa.ChunkedArray) -> Iterator[Proposed]:
         yield Proposed("expect_column_values_to_not_be_null", {"column": name}, "none is null")
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         yield from _numbers(name, known)
+    elif pa.types.is_decimal(values.type):
+        yield from _decimals(name, known)
     elif pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         yield from _texts(name, known)
 
@@ -85,9 +109,28 @@ def _numbers(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
     yield Proposed("expect_column_values_to_be_between", arguments, f"{_told(low)} to {_told(high)}")
 
 
+def _decimals(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
+    if not len(known):
+        return
+    low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
+    more = (high - low) / WIDER
+    bounds = [_outwards(low - more, ROUND_FLOOR), _outwards(high + more, ROUND_CEILING)]
+    if _is_wide(known) or max(abs(each) for each in bounds) > EXACT:
+        return
+    arguments = {"column": name, "min_value": bounds[0], "max_value": bounds[1]}
+    yield Proposed("expect_column_values_to_be_between", arguments, f"{low:,f} to {high:,f}")
+
+
+def _outwards(bound: Decimal, rounding: str) -> int | float:
+    """Spell a bound with four digits that does not cut off what it bounds."""
+    with localcontext() as context:
+        context.prec, context.rounding = DIGITS, rounding
+        short = +bound
+    return int(short) if short == short.to_integral_value() else float(short)
+
+
 def _short(bound: float) -> float:
-    """Spell a bound with four digits: it stands for a guess."""
-    return float(f"{bound:.4g}")
+    return float(f"{bound:.{DIGITS}g}")
 
 
 def _told(value: float) -> str:

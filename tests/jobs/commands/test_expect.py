@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.flows.check import with_checks
@@ -15,7 +19,9 @@ from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.check import check_span
 from pipelines.jobs.commands.expect import propose
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.profile import proposals
+from pipelines.jobs.facts.profile import proposals, unbounded
+
+BETWEEN = "values_to_be_between"
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -69,6 +75,28 @@ def test_bounds_are_wider_than_what_was_seen_and_names_are_no_set() -> None:
     assert ("expect_column_values_to_not_be_null", "plate") in found
     assert ("expect_column_values_to_not_be_null", "note") not in found
     assert not list(proposals(rows.filter(pc.field("kind") == "timer")))
+
+
+@given(st.lists(st.decimals(places=2, min_value=-(10**12), max_value=10**12), min_size=1))
+def test_bounds_of_decimals_cut_none_of_them_off(values: list[Decimal]) -> None:
+    (found,) = (each.arguments for each in proposals(of("price", values, pa.decimal128(20, 2))) if BETWEEN in each.name)
+    low, high = (Decimal(repr(found[name])) for name in ("min_value", "max_value"))
+    assert low <= min(values) <= max(values) <= high
+
+
+def test_columns_without_bounds_are_named_with_the_reason(ran: House) -> None:
+    wide = of("price", [Decimal(2**53 + 1)], pa.decimal128(20, 2))
+    assert list(unbounded(wide)) == [("price", "too large for a bound")]
+    assert list(unbounded(of("weight", [1.0, float("nan"), None], pa.float64()))) == [("weight", "not all are numbers")]
+    assert list(unbounded(of("due", [date(2026, 4, 1)], pa.date32()))) == [("due", "days go on")]
+    assert not [each for each in proposals(wide) if BETWEEN in each.name]
+    propose("tiny", "punctual", "main", as_json=False, echo=ran.tell)
+    assert "    # No bounds for planned (days go on), went (days go on), weight (not all are numbers).\n" in ran.text
+
+
+def of(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
+    """Give events with one column of payload."""
+    return pa.table({"kind": ["data"] * len(values), "commit": [1] * len(values), name: pa.array(values, kind)})
 
 
 def test_json_and_what_is_not_there(ran: House) -> None:

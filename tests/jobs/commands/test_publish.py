@@ -197,3 +197,27 @@ def test_each_command_after_a_rejection_leads_to_its_rows_and_from_there_on(hous
     run_flow(replace(day, hold=True), house.tell)
     show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
     assert house.text.endswith("pulseline check tiny --commit 2  (finishes commit 2)")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_run_of_other_days_says_what_becomes_of_a_commit_that_waits_and_what_it_did_not_begin(
+    house: House,
+    holds: bool,  # noqa: FBT001 - drawn
+) -> None:
+    if not holds:
+        ordered = "  ordered: {merge: beating, ports_by: {station: [north, south]}}\n"
+        (house.config / "flows" / "tiny.yaml").write_text(FLOW.replace(ordered, NOWHERE))
+    day = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core", hold=True)
+    run_flow(day, house.tell)
+    assert "waits to be checked: this run" not in house.text
+    other = replace(day, start="2013-01-02", end="2013-01-03", hold=False)
+    if holds:
+        run_flow(other, house.tell)
+    else:
+        with pytest.raises(RejectedError):
+            run_flow(other, house.tell)
+    told = house.text
+    first = "note: commit 1 (2013-01-01) waits to be checked: this run checks it first, and publishes it where it holds"
+    assert first in told
+    left = "note: 1 interval not begun (2013-01-02): run again, when the one before is published"
+    assert (left in told) is not holds
