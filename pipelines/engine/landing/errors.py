@@ -173,11 +173,15 @@ class NoTimeError(LandingError):
     rows: int
     unread: str = ""
     """What stood there in the first row of which a time could not be read, as JSON; nothing where all are null."""
+    lost: str = ""
+    """What is told of the first row or file that cannot land at all."""
 
     def __str__(self) -> str:
         """Say what came, and how times are written."""
         came = f"; the first that could not be read has {self.unread}" if self.unread else ""
         todo = "see whether the columns are the right ones"
+        if self.lost and not self.unread:
+            came, todo = f"; {self.lost}", "see whether the file is whole, and as its feed says"
         if self.unread:
             todo += ", and write times as ISO 8601, such as 2013-01-31 17:05:00 (beside `timezone:` under the feed) or "
             todo += "2013-01-31T17:05:00Z"

@@ -24,7 +24,7 @@ from pipelines.engine.landing.errors import (
     ReservedColumnError,
     TimezoneMissingError,
 )
-from pipelines.engine.landing.file_rows import NOTED, ColumnTerms, Line
+from pipelines.engine.landing.file_rows import DROPPED, NOTED, ColumnTerms, Line
 from pipelines.engine.landing.stamp import Orphans
 from pipelines.engine.landing.told_rows import file_of, is_beside, is_blank_file, is_empty_file, lines_told, stacked
 from pipelines.engine.landing.types import check_timezones, landed_column, landed_type, told_unreadable, unreadable
@@ -184,7 +184,9 @@ class Recording:
         nowhere, blank = found == NULL, is_blank_file(rows)
         if (nowhere & ~blank).any():
             unread = rows[UNREADABLE].drop_null()
-            raise NoTimeError(self.source.name, len(lost), unread[0].as_py()[:MOST_SHOWN] if len(unread) else "")
+            first = unread[0].as_py()[:MOST_SHOWN] if len(unread) else ""
+            gone = next((line.problem for _, line in lines_told(rows) if line.action == DROPPED), "")
+            raise NoTimeError(self.source.name, len(lost), first, gone)
         waits = (homes.behind_all[lost] & is_empty_file(rows)) | (nowhere & blank)
         return Orphans(rows.filter(pa.array(~waits)), found[~waits])
 

@@ -227,6 +227,8 @@ def test_a_row_without_any_time_lands_with_its_neighbour(tmp_path: Path) -> None
     ]
     with pytest.raises(NoTimeError, match=r"none of its 1 rows has: see whether the columns are the right ones$"):
         land(tmp_path, line("a", None, None))
+    with pytest.raises(NoTimeError, match=r"has; .*row 1: .*: see whether the file is whole, and as its feed says$"):
+        land(tmp_path, "a,b,c,d,e,f,g,h,i,j\n")
     with pytest.raises(NoTimeError, match=r'has \{"at": "31.1.", "time": "noon"\}: .* write times as ISO 8601, such'):
         land(tmp_path, line("a", "31.1.", "noon"))
 
