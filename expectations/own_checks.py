@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,7 +145,25 @@ def _sentence(check: Check, table: str, asked: Asked, more: str = "") -> str:
     for text in texts_of(check):
         # As the flow writes it, where it was asked in microseconds.
         said = said.replace(str(_ticks(instant_of(text))), text) if is_instant(text) else said
+    said = _as_written(said, check.arguments)
     return f"{said} ({table}{f', where {check.where}' if check.where else ''}{more})"
+
+
+def _as_written(said: str, arguments: Mapping[str, object]) -> str:
+    """Spell whole numbers and sets as the flow does: what is asked in floats has a point, and sets have no commas.
+
+    >>> _as_written("n must be >= 1.0 and in: 1.0 b c d.", {"min_value": 1, "value_set": [1, "b c", "d"]})
+    'n must be >= 1 and in: 1, "b c", "d".'
+    """
+    values = [each for value in arguments.values() for each in (value if isinstance(value, list) else [value])]
+    for each in sorted({each for each in values if type(each) is int}, key=abs, reverse=True):
+        said = re.sub(rf"(?<![\w.-]){each}\.0(?![\w])", str(each), said)
+    for name, each in arguments.items():
+        if isinstance(each, list) and any(isinstance(part, str) for part in each):
+            quoted = "value" in name
+            told = [json.dumps(part, ensure_ascii=False) if quoted else str(part) for part in each]
+            said = said.replace(" ".join(map(str, each)), ", ".join(told))
+    return said
 
 
 def _ticks(moment: dt.datetime) -> int:
