@@ -156,8 +156,8 @@ def _as_written(said: str, arguments: Mapping[str, object]) -> str:
     'n must be >= 1 and in: 1, "b c", "d".'
     """
     values = [each for value in arguments.values() for each in (value if isinstance(value, list) else [value])]
-    for each in sorted({each for each in values if type(each) is int}, key=abs, reverse=True):
-        said = re.sub(rf"(?<![\w.-]){each}\.0(?![\w])", str(each), said)
+    for whole in sorted({each for each in values if type(each) is int}, key=abs, reverse=True):
+        said = re.sub(rf"(?<![\w.-]){whole}\.0(?![\w])", str(whole), said)
     for name, each in arguments.items():
         if isinstance(each, list) and any(isinstance(part, str) for part in each):
             quoted = "value" in name

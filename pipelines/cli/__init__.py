@@ -59,13 +59,24 @@ def asked(word: str) -> typer.Typer:
 
 
 def _let_go() -> None:
-    """End at once where threads are left that Python would wait for, behind a command that failed over a store."""
+    """End a command over a store as it ended, and not as its libraries' threads do.
+
+    Where threads are left behind one that failed, Python would wait for them. Where none is, what libraries of stores
+    keep for the process is torn down last, which aborts some process in hundreds, after all is done.
+    """
+    import atexit
     import os
     import threading
 
-    left = [each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
     ended = sys.exc_info()[1]
-    if left and isinstance(ended, SystemExit) and ended.code and "://" in os.environ.get("PULSELINE_HOME", ""):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended.code if isinstance(ended.code, int) else 1)
+    if not isinstance(ended, SystemExit) or "://" not in os.environ.get("PULSELINE_HOME", ""):
+        return
+    code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    left = [each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
+    if left and not code:
+        return
+    if not left:
+        atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself calls at an end
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

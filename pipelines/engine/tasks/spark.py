@@ -82,6 +82,10 @@ MOST_PATIENCE = 60.0
 """Seconds within which a cluster must have begun a task."""
 MASTER_ANSWERS = 10.0
 """Seconds within which a master must take a connection."""
+MASTER_SPEAKS = 3.0
+"""Seconds within which what is no master, but a web server, says so."""
+STREAM_REQUEST = b"\x06"
+"""How Spark's own protocol asks for a file; a master has none, and logs nothing of it."""
 LOOK_EVERY = 0.5
 SAY_EVERY = 10.0
 """Seconds between two lines that say how far a cluster is with its tasks."""
@@ -216,9 +220,26 @@ def spark_session(
     with _standard_error_into(log), shared_classes():
         if hidden := {name for name in settings if UNSPOKEN.search(name)}:
             _launch(master, {name: value for name, value in wanted.items() if name not in hidden})
-        spark = builder.getOrCreate()
+        spark = _begun(builder, master, log)
     _log_what_ends(spark.sparkContext)
     return spark
+
+
+def _begun(builder: SparkSession.Builder, master: str, log: Path | None) -> SparkSession:
+    """Give the session of a master.
+
+    Raises:
+        NoMasterError: Spark gave up: who took the connection is no master, or one that does not take this program.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return builder.getOrCreate()
+    except Py4JJavaError as error:
+        if is_local(master) or "stopped SparkContext" not in str(error):
+            raise
+        more = f" ({log} says more)" if log else ""
+        raise NoMasterError(without_user(master), f"it took a connection, and Spark gave up on it{more}") from error
 
 
 def _launch(master: str, settings: Mapping[str, str]) -> None:
@@ -249,12 +270,30 @@ def see_master(master: str) -> None:
         if not host or not port.isdecimal():
             raise NoMasterError(master, f"`{place}` has no host or no port")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=MASTER_ANSWERS).close()
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=MASTER_ANSWERS) as there:
+                why = _other_than_spark(there)
         except (OSError, OverflowError) as problem:
-            problems.append(f"{place}: {problem}")
-        else:
+            why = str(problem)
+        if not why:
             return
+        problems.append(f"{place}: {why}")
     raise NoMasterError(master, "; ".join(problems))
+
+
+def _other_than_spark(there: socket.socket) -> str:
+    """Say what answers in place of a master, which says of a file that it was not found; silence proves nothing."""
+    name = b"/files/none"
+    asked = STREAM_REQUEST + len(name).to_bytes(4, "big") + name
+    there.settimeout(MASTER_SPEAKS)
+    try:
+        # The ends of lines have a web server answer; to Spark they are the beginning of a frame that never comes.
+        there.sendall((8 + len(asked)).to_bytes(8, "big") + asked + b"\r\n\r\n")
+        answer = there.recv(4096)
+        there.shutdown(socket.SHUT_WR)
+    except OSError:
+        return ""
+    is_web = answer.startswith((b"HTTP/", b"<"))
+    return "a web server answers there (a master's own page has another port; 7077 is usual)" if is_web else ""
 
 
 def _log_that_it_broke(*_: object) -> None:

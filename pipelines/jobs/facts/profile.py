@@ -70,7 +70,7 @@ def unbounded(rows: pa.Table) -> Iterator[tuple[str, str]]:
 
 
 def _is_wide(values: pa.ChunkedArray) -> bool:
-    return max(abs(each) for each in pc.min_max(values).as_py().values()) > EXACT
+    return any(abs(each) > EXACT for each in pc.min_max(values).as_py().values())
 
 
 def _how_many(events: pa.Table, commits: int) -> Proposed:
@@ -115,7 +115,7 @@ def _decimals(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
     low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
     more = (high - low) / WIDER
     bounds = [_outwards(low - more, ROUND_FLOOR), _outwards(high + more, ROUND_CEILING)]
-    if _is_wide(known) or max(abs(each) for each in bounds) > EXACT:
+    if _is_wide(known) or any(abs(each) > EXACT for each in bounds):
         return
     arguments = {"column": name, "min_value": bounds[0], "max_value": bounds[1]}
     yield Proposed("expect_column_values_to_be_between", arguments, f"{low:,f} to {high:,f}")

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,15 @@ def test_a_master_that_is_not_there_is_told_before_spark_starts(master: str, why
         free = taken.getsockname()[1]
     with pytest.raises(NoMasterError, match=why.format(free=free)):
         see_master(master.format(free=free))
+
+
+def test_the_page_of_a_master_is_told_from_the_master() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as page:
+        answering = Thread(target=page.handle_request)
+        answering.start()
+        with pytest.raises(NoMasterError, match="a web server answers there"):
+            see_master(f"spark://127.0.0.1:{page.server_port}")
+        answering.join()
 
 
 def test_one_of_several_masters_is_enough() -> None:

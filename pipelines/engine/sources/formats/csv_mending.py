@@ -21,6 +21,7 @@ from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import beside, new_name, note_new, told_column
 from pipelines.engine.landing.types import spelled_type
 from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes
+from pipelines.engine.sources.formats.csv_rows import other_fields
 from pipelines.flows.feeds.spec import Retyped
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ class Mending:
         return [f"{place}" for place in range(len(self._names))]
 
     def _note(self, row: pcsv.InvalidRow) -> str:
-        problem = f"{row.actual_columns} fields, not {row.expected_columns}"
-        self._odd[row.number - HEADER] = problem, row.text.encode(BYTEWISE)
+        raw = row.text.encode(BYTEWISE)
+        self._odd[row.number - HEADER] = other_fields(row.actual_columns, row.expected_columns, raw), raw
         return "skip"
 
     def _numbers(self, after: int, count: int) -> Longs:

@@ -128,7 +128,7 @@ def _of_text(names: list[str], body: list[bytes], delimiter: str, lines: dict[in
         if not record.isascii() or b'"' in record or b"\r" in record.rstrip(b"\r\n"):
             problem = _problem(record, count, delimiter)
         elif record.count(plain) + 1 != count:
-            problem = f"{record.count(plain) + 1} fields, not {count}"
+            problem = other_fields(record.count(plain) + 1, count, record)
         if problem is None:
             whole.append(number)
         else:
@@ -144,7 +144,18 @@ def _problem(record: bytes, count: int, delimiter: str) -> str | None:
     except csv.Error:
         return "its quotes do not pair" if len(record) <= csv.field_size_limit() else "a field is too long"
     fields = len(found[0]) if found else 0
-    return None if fields == count else f"{fields} fields, not {count}"
+    return None if fields == count else other_fields(fields, count, record)
+
+
+def other_fields(found: int, wanted: int, record: bytes) -> str:
+    """Say that a record has another number of fields; a quote that nobody closed takes the lines behind it along.
+
+    >>> other_fields(1, 3, b'a,"b'), other_fields(1, 3, b'a,"b,c' + bytes([10]) + b"d,e,f" + bytes([10]))
+    ('1 fields, not 3', '1 fields, not 3; from a quote in it on it goes over 2 lines')
+    """
+    lines = record.rstrip(b"\r\n").count(b"\n") + 1
+    far = f"; from a quote in it on it goes over {lines:,} lines" if lines > 1 else ""
+    return f"{found} fields, not {wanted}{far}"
 
 
 def _texts(names: list[str], body: list[bytes], spec: CsvText) -> pa.Table:
