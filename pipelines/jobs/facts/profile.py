@@ -21,8 +21,8 @@ FEW = 20
 """Different texts of a column that are a set of values; more are names."""
 REPEATED = 5
 """How many times each of them stands there on average, or they are no set."""
-DIGITS = 4
-"""Of a bound: it stands for a guess."""
+DIGITS, EVERY_DIGIT = 4, 100
+"""Of a bound, which stands for a guess; and more than any decimal has."""
 WIDER = 10
 """Of the spread that was seen, one part in so many is added to both ends: the next day is never the same."""
 TIMES = 2
@@ -113,8 +113,9 @@ def _decimals(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
     if not len(known):
         return
     low, high = (pc.min_max(known)[end].as_py() for end in ("min", "max"))
-    more = (high - low) / WIDER
-    bounds = [_outwards(low - more, ROUND_FLOOR), _outwards(high + more, ROUND_CEILING)]
+    with localcontext(prec=EVERY_DIGIT):
+        more = (high - low) / WIDER
+        bounds = [_outwards(low - more, ROUND_FLOOR), _outwards(high + more, ROUND_CEILING)]
     if _is_wide(known) or any(abs(each) > EXACT for each in bounds):
         return
     arguments = {"column": name, "min_value": bounds[0], "max_value": bounds[1]}
@@ -123,8 +124,7 @@ def _decimals(name: str, known: pa.ChunkedArray) -> Iterator[Proposed]:
 
 def _outwards(bound: Decimal, rounding: str) -> int | float:
     """Spell a bound with four digits that does not cut off what it bounds."""
-    with localcontext() as context:
-        context.prec, context.rounding = DIGITS, rounding
+    with localcontext(prec=DIGITS, rounding=rounding):
         short = +bound
     return int(short) if short == short.to_integral_value() else float(short)
 
