@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from expectations.laws import OF_INTERVALS
@@ -200,9 +201,10 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     found = changes({(each.table, each.name): each.memory for each in facts.expectations})
     if found is None:
         return None
+    named = partial(_named, {name: clock.span(*span) for name, span in found.together.items()})
     told = [
-        *([f"{_named(found.broken)} newly {_verb(found.broken, 'fails', 'fail')}"] if found.broken else []),
-        *([f"{_named(found.fixed)} {_verb(found.fixed, 'is', 'are')} fixed"] if found.fixed else []),
+        *([f"{named(found.broken)} newly {_verb(found.broken, 'fails', 'fail')}"] if found.broken else []),
+        *([f"{named(found.fixed)} {_verb(found.fixed, 'is', 'are')} fixed"] if found.fixed else []),
     ]
     again = found.before == found.now
     since = f"Since {clock.span(*found.now)} was judged before" if again else f"Since {clock.span(*found.before)}"
@@ -213,15 +215,14 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     for table, name, span in found.still:
         by_span.setdefault(span, []).append((table, name))
     shown = sorted(by_span.items())[:SHOWN_NAMES]
-    told = [
-        f"{_named(names)} still {_verb(names, 'fails', 'fail')}, since {clock.span(*span)}" for span, names in shown
-    ]
+    told = [f"{named(names)} still {_verb(names, 'fails', 'fail')}, since {clock.span(*span)}" for span, names in shown]
     more = len(found.still) - sum(len(names) for _, names in shown)
     return "; ".join([news, *told, *([f"{counted(more, 'more', 'more')} still fail"] if more else [])]) + "."
 
 
-def _named(names: Sequence[tuple[str, str]]) -> str:
-    shown = [f"{name} of {table}" for table, name in names[:SHOWN_NAMES]]
+def _named(together: Mapping[tuple[str, str], str], names: Sequence[tuple[str, str]]) -> str:
+    spans = [f" ({together[each]} together)" if each in together else "" for each in names]
+    shown = [f"{name} of {table}{span}" for (table, name), span in zip(names, spans, strict=True)][:SHOWN_NAMES]
     more = len(names) - len(shown)
     return listed([*shown, *([f"{counted(more, 'more', 'more')}"] if more else [])])
 

@@ -6,7 +6,7 @@ what a second run has mended is said to be fixed, and when something first faile
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -219,6 +219,8 @@ class VerdictChanges:
     fixed: tuple[tuple[str, str], ...] = ()
     still: tuple[tuple[str, str, Span], ...] = ()
     """Failing as before, and the interval since which."""
+    together: Mapping[tuple[str, str], Span] = field(default_factory=dict)
+    """Those that fail of several intervals together and not of the last one, and of which."""
 
 
 def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None:
@@ -301,4 +303,5 @@ def _changes(found: Sequence[HeldAgainst]) -> VerdictChanges | None:
         broken=tuple(each.name for each in found if each.standing is VerdictStanding.NEW),
         fixed=tuple(each.name for each in found if each.standing is VerdictStanding.FIXED),
         still=tuple((*each.name, each.since) for each in found if each.standing is VerdictStanding.STILL),
+        together={each.name: each.now.span for each in found if each.now.span != newest.now.span},
     )

@@ -147,12 +147,26 @@ def test_a_day_that_was_judged_twice_is_held_against_the_day_before_though_one_c
     assert (found.before, found.broken) == (verdict(2, "+").span, (NAME,))
 
 
-def test_what_alone_failed_of_all_days_together_says_nothing_of_the_day_that_others_are_held_against() -> None:
+def test_what_alone_failed_of_all_days_together_says_nothing_of_the_day_that_others_are_held_against(
+    week: ReportFacts,
+) -> None:
     whole = verdict(1, "-", at=9, days=4)
     found = changes({("s", "sum"): Memory((*days("++++"), whole)), NAME: Memory((*days("++-+"), whole))})
     assert found is not None
     assert (found.now, found.before) == (verdict(4, "+").span, verdict(3, "-").span)
     assert (found.broken, found.fixed) == ((("s", "sum"),), (NAME,))
+    checks = {("s", "sum"): (*days("++++"), whole), NAME: (*days("++-+"), whole)}
+    facts = dataclasses.replace(
+        week,
+        expectations=tuple(
+            dataclasses.replace(HOLDS, table=table, name=name, memory=Memory(verdicts))
+            for (table, name), verdicts in checks.items()
+        ),
+    )
+    assert changed_sentence(facts, CLOCK) == (
+        "Since Thu 3 Jan 2013: sum of s (Tue 1 Jan 2013 to Fri 4 Jan 2013 together) newly fails, "
+        "timers of beating is fixed."
+    )
 
 
 def test_the_newest_day_is_told_though_a_span_in_the_middle_was_judged_for_the_first_time_since() -> None:
