@@ -172,6 +172,21 @@ class LogState:
         """What was settled last, as far as a row says."""
         return settled_of(next((row for row in reversed(self.entries) if row.settled), None))
 
+    def is_older(self, table: str, version: int) -> bool:
+        """Say whether a table is an older copy of itself, or has lost its newest versions: it was further once.
+
+        Args:
+            table: named by its folder below the root.
+            version: its newest one, as its log is now.
+        """
+        known = self.recorded.versions.get(table, 0)
+        return version < known and not self._voided(table, known)
+
+    def _voided(self, table: str, version: int) -> bool:
+        """Say whether a recorded version means nothing any more, for the table's log was made anew since."""
+        made_anew = (row for row in reversed(self.entries) if row.state is State.REBUILT)
+        return any(row.detail["table"] == table and int(str(row.detail["past"])) >= version for row in made_anew)
+
     @property
     def next_number(self) -> int:
         """The smallest number that no commit ever had or will have had."""

@@ -161,15 +161,33 @@ def settled_commits(root: Path, path: Path, state: LogState) -> list[int]:
         state: the log; read again where the table is ahead of it.
 
     Raises:
-        TableLostError: there is no table, though published commits wrote rows of it.
+        TableLostError: there is no table, though published commits wrote rows of it, or one that was further once.
     """
     table = snapshot(path)
+    if table:
+        require_not_older(root, path, table.version, state)
     wrote = [] if table else [row.commit for row in state.published if row.rows_of(path.name)]
     if wrote:
         raise TableLostError(str(path), wrote[-1])
     settled = table.applications.get(SETTLED, 0) if table else 0
     now = log_state(root) if settled > _newest(state) else state
     return [row.commit for row in sorted((now.commits[each] for each in visible_at(now, settled)), key=by_span)]
+
+
+def require_not_older(root: Path, path: Path, version: int, state: LogState) -> None:
+    """See that a table has not lost its newest versions: what they brought would be missing without a word.
+
+    Args:
+        root: the run's folder.
+        path: the table's folder.
+        version: its newest one.
+        state: the log, read before the table.
+
+    Raises:
+        TableLostError: it was further at a commit that is settled.
+    """
+    if state.is_older(table_name(root, path), version):
+        raise TableLostError(str(path), state.recorded.commit)
 
 
 def _visible(state: LogState, start: int | None, end: int | None) -> list[Entry]:

@@ -95,7 +95,7 @@ class Tables:
         found = self._logs.setdefault(path, TableLog(path))
         found.look(known)
         # A table that never got a file may be made anew.
-        if known and found.version < known and not self._voided(path, known):
+        if self.state().is_older(table_name(self.root, path), found.version):
             raise TableLostError(str(path), recorded.commit)
         self._keep_others(path, found)
         return found
@@ -111,12 +111,6 @@ class Tables:
                 sync_files(self.root, [file for file in (version_path(path, each.version), *came) if file.exists()])
                 self._kept[path] = each.version
                 _touch(path / name for name in each.gone)
-
-    def _voided(self, path: Path, version: int) -> bool:
-        """Say whether a recorded version means nothing any more, for the table's log was made anew since."""
-        name = table_name(self.root, path)
-        rows = (row for row in reversed(self.state().entries) if row.state is State.REBUILT)
-        return any(row.detail["table"] == name and int(str(row.detail["past"])) >= version for row in rows)
 
     def versions(self) -> dict[str, int]:
         """Give the version of each table as it was last seen here, or recorded."""

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.instants import newest_settled, versions_at, versions_now
+from pipelines.engine.commits.readers import require_not_older
 from pipelines.engine.files.stored import for_arrow, is_stored
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.runs.known import offered, open_run
@@ -75,9 +76,15 @@ def _versions(known: KnownRun, part: KnownRun, commit: int | None) -> dict[str, 
     """Give the versions of a part's tables: now, or at its newest state that covers no more than a commit of the run.
 
     What a leg publishes lies behind what it reads, so at one instant it stands there or before, and never beyond.
+
+    Raises:
+        TableLostError: a table has lost its newest versions.
     """
     if commit is None:
-        return versions_now(part.root)
+        now = versions_now(part.root)
+        for name, version in now.items():
+            require_not_older(part.root, part.root / name, version, part.state)
+        return now
     entry = known.commit(commit)
     if part is known:
         return versions_at(part.root, part.state, commit)

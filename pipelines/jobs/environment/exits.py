@@ -124,7 +124,20 @@ def _own(error: BaseException) -> Judged:
 def _of_machine(error: BaseException) -> Judged:
     """Judge what the machine lacks, wherever in the chain of causes it shows."""
     for link in _chain(error):
-        for judge in (_disk, _grown, _memory, _handles, _files, _package, _java, _gateway, _python, _worker, _network):
+        for judge in (
+            _output,
+            _disk,
+            _grown,
+            _memory,
+            _handles,
+            _files,
+            _package,
+            _java,
+            _gateway,
+            _python,
+            _worker,
+            _network,
+        ):
             found = judge(link)
             if found:
                 return Exit.RUN_FAILED, found
@@ -138,6 +151,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield link
         seen.add(id(link))
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
+def _output(error: BaseException) -> str | None:
+    """Judge what a text could not be written into by whoever prints it: the file that the command's output goes to."""
+    if not isinstance(error, OSError) or error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        return None
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not frames or "_click" not in Path(frames[-1]).parts:
+        return None
+    return "no space left where the output of this command goes: have it written elsewhere, or make room there"
 
 
 def _disk(error: BaseException) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipelines.engine.commits.history import CommitKind, State
+from pipelines.engine.commits.instants import versions_now
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
 from pipelines.engine.commits.paths import landed_path, ledger_path
 from pipelines.engine.commits.quality import read_quality
@@ -56,7 +57,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
-    damaged = [*_ahead(known), *known.out_of_step]
+    damaged = [*_ahead(known), *_older(known), *known.out_of_step]
     # Each leg begins commits of its own.
     begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
     before = len(damaged)
@@ -125,6 +126,17 @@ def _ahead(known: KnownRun) -> list[str]:
     if held <= _newest(known.state) or held <= _newest(log_state(known.root)):
         return []
     return [f"tables hold commit {held}, and `commits` does not have it as published: {DOCTOR} says more"]
+
+
+def _older(known: KnownRun) -> list[str]:
+    """Say which tables have lost their newest versions: what is published is missing there, for every reader."""
+    lost = [
+        (part.root / name).relative_to(known.root).as_posix()
+        for part in known.parts
+        for name, version in versions_now(part.root).items()
+        if part.state.is_older(name, version)
+    ]
+    return [f"{each} is an older copy of itself, or its newest versions are gone: {DOCTOR} says more" for each in lost]
 
 
 def _newest(state: LogState) -> int:

@@ -279,6 +279,15 @@ def test_a_query_that_spark_ended_is_told_by_its_cause(cause: str, told: str) ->
     assert (code, told in line) == (3, True), line
 
 
+def test_an_output_that_is_full_is_not_told_as_a_full_home() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines.cli", "flows", "list"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 3
+    assert done.stderr.decode().startswith("no space left where the output of this command goes: have it written")
+
+
 def test_an_error_of_ours_that_names_a_host_is_no_lack_of_network() -> None:
     code, line = exit_code_of(NoMasterError("spark://nowhere:1", "nowhere:1: Name or service not known"))
     assert (code, line.startswith("`spark://nowhere:1` must be a Spark master that answers")) == (3, True)

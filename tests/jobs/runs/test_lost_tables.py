@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.paths import CommitsLostError, TableLostError, commits_path
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream, settled_commits
 from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.show import show_stream
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.commands.test_stream import READINGS
@@ -157,3 +162,29 @@ def test_a_carry_that_is_not_as_it_was_written_is_named(house: House) -> None:
     file.write_bytes(whole)
     with pytest.raises(FileDamagedError, match=rf"{re.escape(str(file))} must be as it was written.*pulseline doctor"):
         house.backfill("2013-01-02", "2013-01-03")
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_table_whose_newest_versions_are_gone_is_told_by_whoever_reads_it(house: House, lost: int) -> None:
+    for day in range(1, 5):
+        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
+    path = house.root / "streams" / "punctual"
+    wanted = read_stream(house.root, "punctual")
+    for version in sorted((path / "_delta_log").glob("0*.json"))[-lost:]:
+        version.unlink()
+    for look in (
+        lambda: show_stream("tiny", "punctual", None, None, 0, "csv", "main", house.tell),
+        lambda: tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=False), house.tell),
+    ):
+        with pytest.raises(TableLostError) as refused:
+            look()
+        assert_named(refused.value, path)
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
+    told = house.text
+    assert "streams/punctual is an older copy of itself, or its newest versions are gone: pulseline doctor tiny" in told
+    assert told.endswith("next: pulseline doctor tiny")
+    assert examine("tiny", "main", True, False, house.tell) == 0  # noqa: FBT003 - the flags of the command
+    assert "making the log of streams/punctual anew" in house.text
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
+    assert "older copy" not in house.text
+    assert content_hash(read_stream(house.root, "punctual")) == content_hash(wanted)
