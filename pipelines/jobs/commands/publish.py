@@ -39,8 +39,9 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """Say who decided what, and why."""
-        return f"{ACCEPTED if self.publish else REJECTED} by {self.by}: {self.reason}"
+        """Say who decided what, and why; the first "; " of a verdict ends it, so those of a person are bound."""
+        said = f"{ACCEPTED if self.publish else REJECTED} by {self.by}: {self.reason}"
+        return said.replace("; ", ";\N{NO-BREAK SPACE}")
 
 
 def answer_of(accept: str | None, reject: str | None, by: str | None) -> Answer | None:

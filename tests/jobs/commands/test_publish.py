@@ -25,7 +25,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
-from pipelines.jobs.runs.gate import RejectedError, hold
+from pipelines.jobs.runs.gate import RejectedError, accepted_words, hold
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FLOW
 
@@ -134,6 +134,16 @@ def test_what_a_person_let_pass_stays_red_and_asks_for_nobody(held: House) -> No
         *_, note, step = held.text.splitlines()
         assert note == "note: readers see what does not hold all the same, accepted by ann: the feed was down"
         assert step == "next: pulseline report tiny"
+
+
+def test_a_reason_is_told_whole_whatever_stands_in_it(held: House) -> None:
+    answer = answer_of("the feed was down; agreed with bo; late", None, "ann")
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
+    verdict = log_state(held.root).commits[1].verdict
+    wanted = "accepted by ann: the feed was down; agreed with bo; late"
+    assert accepted_words(verdict).replace("\N{NO-BREAK SPACE}", " ") == wanted
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
+    assert "is published already: accepted by ann" in held.text
 
 
 def test_nobody_decides_without_a_name() -> None:
