@@ -24,6 +24,7 @@ from pipelines.engine.tasks.carry_over import BEGUN_ANEW, LEFT_OPEN, Ground, ado
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
+from pipelines.flows.definition import fingerprint_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
@@ -173,10 +174,10 @@ def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
     tip, pending = state.tip, state.pending
     if pending is not None and pending.kind is not CommitKind.ADOPT:
         finish = known.command("stream") if pending.kind is CommitKind.EPOCH else known.run_command(*pending.span)
+        under = "this flow already" if pending.fingerprint == fingerprint_of(flow) else "the flow of before"
         raise WrongUse(
-            f"a flow is taken into use between two commits; commit {pending.commit} is at {pending.state}, under the "
-            f"flow of before: {finish} finishes it, {known.command('abandon', '--commit', str(pending.commit))} gives "
-            "it up"
+            f"a flow is taken into use between two commits; commit {pending.commit} is at {pending.state}, under "
+            f"{under}: {finish} finishes it, {known.command('abandon', '--commit', str(pending.commit))} gives it up"
         )
     written = carry_format(state, tip.commit) if tip else None
     if tip is None or written is None:

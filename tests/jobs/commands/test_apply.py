@@ -220,6 +220,8 @@ def test_a_commit_that_waits_is_finished_under_the_flow_of_before(live: House, m
         patch.setattr("pipelines.engine.tasks.commit_work.run_stages", stop)
         with pytest.raises(InterruptedError):
             Stage(live).play(SECOND[:1])
+    with pytest.raises(WrongUse, match=r"commit 5 is at intent, under this flow already: pulseline stream tiny"):
+        apply(live)
     edit(live, "delay: 1h", "delay: 2h")
     with pytest.raises(
         WrongUse, match=r"commit 5 is at intent, under the flow of before: pulseline stream tiny finishes"
