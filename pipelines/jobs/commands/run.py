@@ -144,8 +144,8 @@ def _goes_first(flow: Flow, root: Path, state: LogState, spans: Sequence[Interva
     entry = next((each for each in waiting if each.kind is CommitKind.INTERVAL and each.span not in spans), None)
     if entry is None or blocking(read_quality(root, commit=entry.commit)):
         return None
-    fate = "checks it first, and publishes it where it holds" if check else "publishes it first, without a check"
-    return f"note: commit {entry.commit} ({span_text(flow, entry.span)}) waits to be checked: this run {fate}"
+    fate = "checks it first, and publishes it if it holds" if check else "publishes it first, without a check"
+    return f"note: commit {entry.commit} ({span_text(flow, entry.span)}) waits to be published: this run {fate}"
 
 
 def _left(

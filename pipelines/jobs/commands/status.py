@@ -212,7 +212,8 @@ def _pending_text(known: KnownRun, facts: Facts, pending: Facts) -> str:
         return f"{told} since {since}: an `apply` that was cut short; the next one gives it up, and begins anew"
     written = pending["state"] == "written"
     if written and pending["check"]:
-        waits = "failed its check, and publish rejects it" if pending["failed"] else "waits for its check"
+        waits = "holds, and waits to be published" if pending["checked"] else "waits for its check"
+        waits = "failed its check, and publish rejects it" if pending["failed"] else waits
         return f"{told} since {since}: it {waits}; nobody sees it"
     if facts["damaged"]:
         return f"{told} since {since}, as far as `commits` tells"

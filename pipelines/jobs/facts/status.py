@@ -225,6 +225,7 @@ def _pending(known: KnownRun, part: KnownRun, row: Entry) -> Facts:
         "since_at": row.at,
         "command": _finishing(known, row, check, judged),
         "check": check,
+        "checked": bool(judged),
         "failed": bool(blocking(judged)),
         "abandon": known.command("abandon", "--commit", named) if row.state is State.INTENT else None,
     }

@@ -219,7 +219,11 @@ def test_a_run_of_other_days_says_what_becomes_of_a_commit_that_waits_and_what_i
         (house.config / "flows" / "tiny.yaml").write_text(FLOW.replace(ordered, NOWHERE))
     day = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core", hold=True)
     run_flow(day, house.tell)
-    assert "waits to be checked: this run" not in house.text
+    assert "waits to be published: this run" not in house.text
+    if holds:
+        assert check_flow("tiny", None, None, 1, run="main", as_json=False, echo=house.tell) == 0
+        show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
+        assert "it holds, and waits to be published; nobody sees it" in house.text
     other = replace(day, start="2013-01-02", end="2013-01-03", hold=False)
     if holds:
         run_flow(other, house.tell)
@@ -227,7 +231,7 @@ def test_a_run_of_other_days_says_what_becomes_of_a_commit_that_waits_and_what_i
         with pytest.raises(RejectedError):
             run_flow(other, house.tell)
     told = house.text
-    first = "note: commit 1 (2013-01-01) waits to be checked: this run checks it first, and publishes it where it holds"
+    first = "note: commit 1 (2013-01-01) waits to be published: this run checks it first, and publishes it if it holds"
     assert first in told
     left = "note: 1 interval not begun (2013-01-02): run again, when the one before is published"
     assert (left in told) is not holds
