@@ -25,6 +25,7 @@ from tests.laws.test_kills import assert_nothing_twice
 from tests.laws.trials import BEGIN, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.jobs.conftest import House
@@ -172,10 +173,11 @@ def test_a_table_whose_newest_versions_are_gone_is_told_by_whoever_reads_it(hous
     wanted = read_stream(house.root, "punctual")
     for version in sorted((path / "_delta_log").glob("0*.json"))[-lost:]:
         version.unlink()
-    for look in (
+    looks: tuple[Callable[[], object], ...] = (
         lambda: show_stream("tiny", "punctual", None, None, 0, "csv", "main", house.tell),
         lambda: tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=False), house.tell),
-    ):
+    )
+    for look in looks:
         with pytest.raises(TableLostError) as refused:
             look()
         assert_named(refused.value, path)
