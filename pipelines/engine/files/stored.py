@@ -24,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path, PosixPath
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
+from pipelines.engine.files.endpoint import why_unreached
 from pipelines.errors import Exit, PulselineError
 
 if TYPE_CHECKING:
@@ -512,6 +513,8 @@ def told(text: str) -> str:
         return f"{status[1].strip()}{f', {more}' if more else ''}"
     if "builder error" in text and os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://") and not allows_http():
         return "AWS_ENDPOINT_URL is an address without TLS, and AWS_ALLOW_HTTP=true is not set"
+    if "error sending request" in text and (endpoint := os.environ.get("AWS_ENDPOINT_URL")):
+        return why_unreached(endpoint)
     return " ".join(ADDRESS.sub("", text.partition("Debug source")[0]).split())[:LONG]
 
 
