@@ -140,9 +140,10 @@ def job_of(backfill: Backfill, spans: Sequence[Interval], engine: str) -> Job:
 
 def _goes_first(flow: Flow, root: Path, state: LogState, spans: Sequence[Interval], *, check: bool) -> str | None:
     """Say what becomes of a commit that was left to be checked, where other intervals are run."""
-    waiting = (each for each in state.commits.values() if each.state is State.WRITTEN)
-    entry = next((each for each in waiting if each.kind is CommitKind.INTERVAL and each.span not in spans), None)
-    if entry is None or blocking(read_quality(root, commit=entry.commit)):
+    entry = state.pending
+    if entry is None or (entry.state, entry.kind) != (State.WRITTEN, CommitKind.INTERVAL) or entry.span in spans:
+        return None
+    if blocking(read_quality(root, commit=entry.commit)):
         return None
     fate = "checks it first, and publishes it if it holds" if check else "publishes it first, without a check"
     return f"note: commit {entry.commit} ({span_text(flow, entry.span)}) waits to be published: this run {fate}"

@@ -153,9 +153,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
+def _is_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
 def _output(error: BaseException) -> str | None:
     """Judge what a text could not be written into by whoever prints it: the file that the command's output goes to."""
-    if not isinstance(error, OSError) or error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+    if not _is_full(error):
         return None
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     if not frames or "_click" not in Path(frames[-1]).parts:
@@ -164,8 +168,7 @@ def _output(error: BaseException) -> str | None:
 
 
 def _disk(error: BaseException) -> str | None:
-    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    if full or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
+    if _is_full(error) or re.search(r"no space left on device|disk quota exceeded", str(error), re.IGNORECASE):
         variable = "PULSELINE_HOME" if _home() == _said_home() else "XDG_CACHE_HOME"
         return (
             f"no space left on the disk of {_home()}: make room, or move that folder to a larger disk and set "
