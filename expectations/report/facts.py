@@ -33,7 +33,19 @@ DIVERTED_COLUMNS = (*STREAM_COLUMNS, "landed_place")
 LATE = "late"
 ASIDE_FOR = {"max_ahead": "too far ahead", "quarantined": "breaking a check"}
 """What rows are that an operator sets aside, by the ledger's reason; for every other they are late."""
-LEDGER_COLUMNS = ("stream", "operator", "reason", "action", "key", "landed_at", "event_time", "row")
+LEDGER_COLUMNS = (
+    *("stream", "operator", "reason", "action", "source", "landed_at", "landed_place", "key", "kind", "arrival"),
+    *("event_time", "row"),
+)
+NO_LINES = pa.schema(
+    [(name, pa.timestamp("us", "UTC") if name in STREAM_COLUMNS[1:] else pa.string()) for name in LEDGER_COLUMNS]
+).empty_table()
+ROWS_OF_SOURCES = ("data", "start", "end")
+"""Kinds of what comes from a source; timers and CTIs are made."""
+LATE_REASONS = ("late", "late_end", "start_dropped")
+"""Reasons of the ledger's lines about rows that an operator dropped as late."""
+MEANT = ("filtered", "duplicate")
+"""Reasons of those about rows that a flow says are to be dropped."""
 
 
 @dataclass(eq=False)
@@ -44,6 +56,15 @@ class ReportError(PulselineError, ValueError):
     required: str
     came: object
     says = "{fact} must be {required}; it is {came!r}"
+
+
+def rows_told(lines: pa.Table) -> int:
+    """Count the rows of sources that lines of the ledger are about; several streams may have a line about one.
+
+    Args:
+        lines: with `source`, `landed_at` and `landed_place`.
+    """
+    return int(lines.group_by(["source", "landed_at", "landed_place"], use_threads=False).aggregate([]).num_rows)
 
 
 def _require_columns(fact: str, table: pa.Table, columns: tuple[str, ...]) -> None:
@@ -364,8 +385,24 @@ class ReportFacts:
         return rows is None or rows.group_by(rows.column_names, use_threads=False).aggregate([]).num_rows == len(rows)
 
     @cached_property
+    def late_and_dropped(self) -> pa.Table:
+        """Give the ledger's lines about rows that an operator dropped because they were late."""
+        return self._dropped.filter(pc.field("reason").isin(LATE_REASONS))
+
+    @cached_property
+    def otherwise_dropped(self) -> pa.Table:
+        """Give those about rows that an operator dropped for another reason that nobody asked for."""
+        return self._dropped.filter(~pc.field("reason").isin([*LATE_REASONS, *MEANT]))
+
+    @cached_property
+    def _dropped(self) -> pa.Table:
+        by_operator = (pc.field("action") == "dropped") & (pc.field("operator") != "landing")
+        ledger = NO_LINES if self.ledger is None else self.ledger
+        return ledger.filter(by_operator & pc.field("kind").isin(ROWS_OF_SOURCES))
+
+    @cached_property
     def _diverted(self) -> list[pa.Table]:
         """Give when and where each row landed that a stream diverted, a table a stream."""
         sides = [stream.rows for stream in self.streams if is_side(stream.name)]
-        wanted = pa.array(["data", "start", "end"])
+        wanted = pa.array(ROWS_OF_SOURCES)
         return [rows.filter(pc.is_in(rows["kind"], wanted)).select(["landed_at", "landed_place"]) for rows in sides]

@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from expectations.report import words
 from expectations.report.checks import changed_sentence
+from expectations.report.facts import rows_told
 from expectations.report.sections import SECTIONS
 from expectations.report.verdict import verdict
 from expectations.report.words import ReportClock
@@ -105,6 +106,11 @@ def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
         figures += [Figure(value=words.count(rows), label=label) for rows, label in told if rows]
         label = f"{facts.aside_for}, set aside" if facts.set_aside_once else f"times {facts.aside_for}, set aside"
         figures.append(Figure(value=words.count(facts.set_aside), label=label))
+        dropped = [
+            (rows_told(facts.late_and_dropped), "late, dropped"),
+            (rows_told(facts.otherwise_dropped), "dropped on the way"),
+        ]
+        figures += [Figure(value=words.count(rows), label=label) for rows, label in dropped if rows]
     if facts.ledger is not None and facts.streams:
         figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))
     if facts.commits:

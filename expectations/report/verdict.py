@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING
+from expectations.report.facts import rows_told
 from expectations.report.words import counted, listed
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def verdict(facts: ReportFacts) -> Verdict:
     proved = [f"all {ways} ways of computing it give the same bytes"] if ways > 1 else []
     proved += [_holding(facts)] if facts.expectations and not facts.unchecked else []
     head = listed(proved) or "published, parity not checked yet"
-    sentence = f"{head[0].upper()}{head[1:]}: {_came(facts)}{_aside(facts)}{_dropped(facts)}{_kept(facts)}."
+    came = f"{_came(facts)}{_aside(facts)}{_dropped_late(facts)}{_dropped(facts)}{_kept(facts)}"
+    sentence = f"{head[0].upper()}{head[1:]}: {came}."
     if proved and not _gaps(facts):
         return Verdict(tone=Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
@@ -180,6 +182,16 @@ def _aside(facts: ReportFacts) -> str:
         return f", {facts.set_aside:,} of them {facts.aside_for} and set aside"
     times, streams = counted(facts.set_aside, "time"), counted(facts.setting_aside, "stream")
     return f", with {'rows' if facts.aside_for != 'late' else 'late rows'} set aside {times} by {streams}"
+
+
+def _dropped_late(facts: ReportFacts) -> str:
+    """Say how many rows operators dropped that nobody asked them to drop; each of them has come in."""
+    late, other = rows_told(facts.late_and_dropped), rows_told(facts.otherwise_dropped)
+    told = [
+        *([f"{late:,} of them late and dropped"] if late else []),
+        *([f"{other:,} dropped on the way"] if other else []),
+    ]
+    return f", {listed(told)}, with a line{' each' if late + other > 1 else ''} in the ledger" if told else ""
 
 
 def _dropped(facts: ReportFacts) -> str:

@@ -163,7 +163,8 @@ def _noted(row: Row, reason: str, action: str, cti: int | None, sent: int | None
         "planned": planned,
     }
     told: Row = {"stream": "punctual", "operator": "advance_time", "reason": reason, "action": action}
-    when = {name: row.get(name) for name in ("landed_at", "arrival", "event_time")}
+    told |= {"source": "departures", "kind": "data"}
+    when = {name: row.get(name) for name in ("landed_at", "landed_place", "arrival", "event_time")}
     return {
         **told,
         **when,
@@ -175,7 +176,8 @@ def _noted(row: Row, reason: str, action: str, cti: int | None, sent: int | None
 
 
 LEDGER = pa.schema(
-    [(name, pa.string()) for name in ("stream", "operator", "reason", "action", "key", "row")]
+    [(name, pa.string()) for name in ("stream", "operator", "reason", "action", "source", "key", "kind", "row")]
+    + [("landed_place", pa.int64())]
     + [(name, TIME) for name in ("landed_at", "arrival", "event_time", "new_time", "cti", "cti_arrival")]
 )
 

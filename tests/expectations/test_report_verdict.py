@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from expectations.report import Account, ReportFacts
+from expectations.report import Account, ReportFacts, render
 from expectations.report.verdict import Tone, verdict
 
 
@@ -46,6 +46,44 @@ def test_rows_that_a_merge_set_aside_are_not_called_late(week: ReportFacts, ahea
     ledger = lines if ahead else pa.concat_tables([week.ledger, lines])
     told = verdict(dataclasses.replace(week, ledger=ledger, certificate=None)).sentence
     assert f" of them {why} and set aside" in told
+
+
+def dropped(week: ReportFacts, reason: str = "late") -> ReportFacts:
+    """Give the same week with the rows dropped that it set aside."""
+    assert week.ledger is not None
+    at, why = (week.ledger.schema.get_field_index(name) for name in ("action", "reason"))
+    lines = week.ledger.filter(pc.equal(week.ledger["action"], "diverted"))
+    lines = lines.set_column(at, "action", pa.array(["dropped"] * len(lines), pa.string()))
+    lines = lines.set_column(why, "reason", pa.array([reason] * len(lines), pa.string()))
+    sides = tuple(
+        dataclasses.replace(each, rows=each.rows.slice(0, 0)) if each.name == "punctual.diverted" else each
+        for each in week.streams
+    )
+    return dataclasses.replace(week, streams=sides, ledger=lines, certificate=None)
+
+
+def test_late_rows_that_were_dropped_are_part_of_the_headline_once_each(week: ReportFacts) -> None:
+    late = week.stream("punctual.diverted").rows.num_rows
+    without = dropped(week)
+    assert without.ledger is not None
+    head = f" rows of departures came in, {late} of them late and dropped, with a line each in the ledger, and none was"
+    assert head in verdict(without).sentence
+    twice = pa.concat_tables([without.ledger, without.ledger])
+    assert head in verdict(dataclasses.replace(without, ledger=twice)).sentence, "by two streams"
+    others = verdict(dropped(week, "unknown_port")).sentence
+    assert f" came in, {late} dropped on the way, with a line each in the ledger, and none was lost" in others
+    assert " came in, and none was lost" in verdict(dropped(week, "filtered")).sentence, "as the flow has it"
+
+
+def test_late_rows_that_were_dropped_are_drawn_with_those_that_came(week: ReportFacts) -> None:
+    page, late = render(dropped(week)), week.stream("punctual.diverted").rows.num_rows
+    told = render(dataclasses.replace(week, certificate=None))
+    assert f"{late} rows were dropped. The two differ" in page
+    assert f">dropped {late}<" in page
+    assert "set aside; event time" not in page
+    lines = [page.partition("the delay of the CTIs")[0].rpartition(". ")[2] for page in (page, told)]
+    assert lines[0] == lines[1], "as many landed late, whatever became of them"
+    assert page.count("dropped; event time") == told.count("set aside; event time") > 0
 
 
 def test_files_that_nobody_took_are_part_of_the_headline(week: ReportFacts) -> None:

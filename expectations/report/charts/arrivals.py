@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST = {Width.WIDE: (3000, 1200), Width.NARROW: (1000, 400)}
 """Data rows and timers to draw at most."""
 CROWD = 600
-"""Rows set aside from which on their marks are smaller."""
+"""Rows set aside or dropped from which on their marks are smaller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Canvas:
 
 
 def arrivals(seen: ChartScene, picture: Picture, clock: ReportClock, span: tuple[int, int]) -> Chart:
-    """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside."""
+    """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside or dropped."""
     drawn = [_draw(_canvas(seen, picture, clock, span, width)) for width in Width]
     return Chart(
         name="arrivals",
@@ -85,7 +85,7 @@ def _legend(seen: ChartScene) -> tuple[Legend, ...]:
     if len(seen.ctis):
         entries.append(Legend(style="line", tone="cti", label=f"CTIs {len(seen.ctis):,}"))
     if len(seen.side):
-        entries.append(Legend(style="diamonds", tone="late", label=f"set aside {len(seen.side):,}"))
+        entries.append(Legend(style="diamonds", tone="late", label=f"{seen.gone} {len(seen.side):,}"))
     return tuple(entries)
 
 
@@ -96,7 +96,7 @@ def _notes(seen: ChartScene, picture: Picture, drawn: tuple[int, int]) -> tuple[
     ]
     if drawn[0] < len(seen.data) or drawn[1] < len(seen.timers):
         told = f"{drawn[0]:,} of {len(seen.data):,} data rows and {drawn[1]:,} of {len(seen.timers):,} timers are drawn"
-        aside = f"; all {len(seen.side):,} rows set aside are drawn" if len(seen.side) else ""
+        aside = f"; all {len(seen.side):,} rows {seen.gone} are drawn" if len(seen.side) else ""
         notes.append(f"Thinned: {told}. Crowded places are thinned first{aside}.")
     if seen.untimed:
         notes.append(f"{counted(seen.untimed, 'row')} without event time cannot be drawn.")
@@ -116,7 +116,7 @@ def _draw(canvas: Canvas) -> tuple[Drawing, tuple[int, int]]:
     data, timers = _kept(canvas, seen.data, most_data), _kept(canvas, seen.timers, most_timers)
     drawing = Drawing(
         frame=canvas.frame,
-        label=f"Lateness over arrival: {counted(len(seen.data), 'row')}, and {len(seen.side):,} that were set aside",
+        label=f"Lateness over arrival: {counted(len(seen.data), 'row')}, and {len(seen.side):,} that were {seen.gone}",
         x_ticks=time_ticks(canvas.clock, canvas.x, 64 if wide else 58),
         y_ticks=lateness_ticks(canvas.y, 24),
         layers=(*_promise(canvas), _dashes(canvas, timers), *_dots(canvas, data), _diamonds(canvas)),
@@ -185,7 +185,7 @@ def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
 
 def _diamonds(canvas: Canvas) -> Layer:
     size = (4.0 if canvas.frame.width is Width.WIDE else 3.0) * (1.0 if len(canvas.seen.side) < CROWD else 0.6)
-    told = _told(canvas, canvas.seen.side, "set aside; event time")
+    told = _told(canvas, canvas.seen.side, f"{canvas.seen.gone}; event time")
     return Layer(
         style="diamonds", tone="late", shapes=tuple(DrawnShape(d=diamond(a, b, size), title=w) for a, b, w in told)
     )

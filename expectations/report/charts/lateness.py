@@ -37,7 +37,9 @@ class Bins:
 
     edges: Longs
     counts: Longs
-    """Two lines: rows that stayed, rows that were set aside."""
+    """Two lines: rows that stayed, rows that were set aside or dropped."""
+    gone: str
+    """What became of the second ones."""
     delay: int | None
 
     def told(self, place: int) -> str:
@@ -51,15 +53,15 @@ class Bins:
 
 
 def lateness(seen: ChartScene, picture: Picture) -> Chart:
-    """Draw how many rows landed how late, those set aside beside those that stayed."""
+    """Draw how many rows landed how late, those set aside or dropped beside those that stayed."""
     kept, aside = _landed(seen.data), _landed(seen.side)
     edges = _edges(np.concatenate([kept, aside]), picture.delay)
     counts = np.stack([np.histogram(part, _open(edges))[0] for part in (kept, aside)]).astype(np.int64)
-    bins = Bins(edges=edges, counts=counts, delay=picture.delay)
+    bins = Bins(edges=edges, counts=counts, gone=seen.gone, delay=picture.delay)
     return Chart(
         name="lateness",
         title="How late rows landed",
-        lead=_lead(kept, aside, picture.delay),
+        lead=_lead(kept, aside, bins),
         drawings=tuple(_draw(bins, width) for width in Width),
         legend=_legend(seen),
         notes=(
@@ -67,7 +69,7 @@ def lateness(seen: ChartScene, picture: Picture) -> Chart:
             "The upright scale goes by the square root, so that a few rows stay visible beside thousands.",
             "The first and the last bar take all rows beyond them.",
         ),
-        head=("landed late by", "stayed", "set aside"),
+        head=("landed late by", "stayed", seen.gone),
         table=tuple((bins.told(i), f"{a:,}", f"{b:,}") for i, (a, b) in enumerate(counts.T.tolist()) if a or b),
         y_title="rows",
     )
@@ -96,7 +98,8 @@ def _open(edges: Longs) -> Longs:
     return np.concatenate([[-(2**62)], edges[1:-1], [2**62]])
 
 
-def _lead(kept: Longs, aside: Longs, delay: int | None) -> str:
+def _lead(kept: Longs, aside: Longs, bins: Bins) -> str:
+    delay = bins.delay
     every = np.concatenate([kept, aside])
     middle = int(np.median(every))
     told = f"The middle row landed {duration(abs(middle))} {'after' if middle >= 0 else 'before'} its event time."
@@ -106,13 +109,13 @@ def _lead(kept: Longs, aside: Longs, delay: int | None) -> str:
     part = f"{counted(late, 'row')} ({share(late, len(every))}) landed at least {duration(delay)} late"
     gone = counted(len(aside), "row was", "rows were")
     why = "The two differ where they do because a CTI follows the newest event received, not the clock."
-    return f"{told} {part}, the delay of the CTIs; {gone} set aside. {why}"
+    return f"{told} {part}, the delay of the CTIs; {gone} {bins.gone}. {why}"
 
 
 def _legend(seen: ChartScene) -> tuple[Legend, ...]:
     entries = [Legend(style="bars", tone="kept", label=f"stayed {len(seen.data):,}")]
     if len(seen.side):
-        entries.append(Legend(style="bars", tone="late", label=f"set aside {len(seen.side):,}"))
+        entries.append(Legend(style="bars", tone="late", label=f"{seen.gone} {len(seen.side):,}"))
     return tuple(entries)
 
 
@@ -140,7 +143,7 @@ def _bars(bins: Bins, x: Scale, y: Scale, series: int) -> Layer:
         middle = (left + right) / 2
         if beside:
             left, right = (middle, right) if series else (left, middle)
-        words = f"{bins.told(place)} late: {rows:,} {'set aside' if series else 'stayed'}"
+        words = f"{bins.told(place)} late: {rows:,} {bins.gone if series else 'stayed'}"
         top = float(y(rows))
         shapes.append(DrawnShape(d=bar(left + 1, top, max(right - left - 2, 0.6), y.start - top), title=words))
     return Layer(style="bars", tone="late" if series else "kept", shapes=tuple(shapes))
@@ -158,5 +161,5 @@ def _marks(bins: Bins, x: Scale) -> tuple[ChartMark, ...]:
         return ()
     stayed, aside = (int(part[bins.edges[:-1] >= bins.delay].sum()) for part in bins.counts)
     at = float(x(bins.delay))
-    lines = (f"CTI delay {duration(bins.delay)}", f"beyond it: {aside:,} set aside,", f"{stayed:,} stayed")
+    lines = (f"CTI delay {duration(bins.delay)}", f"beyond it: {aside:,} {bins.gone},", f"{stayed:,} stayed")
     return (ChartMark(at=at, lines=lines, side="end" if at > x.start + (x.end - x.start) * 0.6 else "start"),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from expectations.report.facts import STREAM_COLUMNS
 from pipelines.operators.rows import MAX_TIME, NULL
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ class ChartScene:
     """Events of the stream, those without an event time too."""
     data: Points
     side: Points
+    """Events that the stream set aside, and those that it dropped as late."""
+    gone: str
+    """What became of these: `set aside`, `dropped`, or either."""
     timers: Points
     ctis: Points
     untimed: int
@@ -69,13 +74,15 @@ class ChartScene:
 
 
 def scene(facts: ReportFacts, picture: Picture) -> ChartScene:
-    """Sort the rows of the pictured stream and of what was set aside from it."""
+    """Sort the rows of the pictured stream, of what was set aside from it, and of what it dropped as late."""
     main = facts.stream(picture.stream).rows
-    side = facts.stream(picture.side).rows if picture.side else main.slice(0, 0)
+    aside = facts.stream(picture.side).rows if picture.side else main.slice(0, 0)
+    dropped = _dropped(facts, picture)
+    side = pa.concat_tables([_drawn(aside, picture), dropped])
     keys, others = _coloured(main, side, picture.key)
     kinds = main["kind"]
-    data, aside = (_events(rows, keys, picture.key) for rows in (main, side))
-    timed = [points.where(points.event_time != NULL) for points in (data, aside)]
+    data, gone = (_events(rows, keys, picture.key) for rows in (main, side))
+    timed = [points.where(points.event_time != NULL) for points in (data, gone)]
     ctis = _points(main.filter(pc.equal(kinds, "cti")), keys, picture.key)
     return ChartScene(
         keys=keys,
@@ -83,10 +90,38 @@ def scene(facts: ReportFacts, picture: Picture) -> ChartScene:
         came=data,
         data=timed[0],
         side=timed[1],
+        gone=" or ".join(
+            [
+                *(["set aside"] if aside.num_rows or not dropped.num_rows else []),
+                *(["dropped"] if dropped.num_rows else []),
+            ]
+        ),
         timers=_points(main.filter(pc.equal(kinds, "timer")), keys, picture.key),
         ctis=ctis.where(ctis.event_time <= MAX_TIME),
-        untimed=len(data) + len(aside) - len(timed[0]) - len(timed[1]),
+        untimed=len(data) + len(gone) - len(timed[0]) - len(timed[1]),
     )
+
+
+def _drawn(rows: pa.Table, picture: Picture) -> pa.Table:
+    """Give what is drawn and told of rows, the key and the payload as texts."""
+    told = {name: _names(rows, name) for name in _told(picture)}
+    return pa.table({**{name: rows[name] for name in STREAM_COLUMNS}, **told})
+
+
+def _dropped(facts: ReportFacts, picture: Picture) -> pa.Table:
+    """Give the same of the rows that the pictured stream dropped as late: the ledger has them."""
+    lines = facts.late_and_dropped.filter(pc.field("stream") == picture.stream)
+    rows = [json.loads(row) for row in lines["row"].to_pylist()]
+    told = {name: pa.array([_text(row.get(name)) for row in rows], pa.string()) for name in _told(picture)}
+    return pa.table({**{name: lines[name] for name in STREAM_COLUMNS}, **told})
+
+
+def _told(picture: Picture) -> list[str]:
+    return list(dict.fromkeys([*([picture.key] if picture.key else []), *picture.tell]))
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _events(rows: pa.Table, keys: tuple[str, ...], key: str | None) -> Points:
