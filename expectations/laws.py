@@ -376,12 +376,18 @@ def intervals_touch() -> Law:
     )
 
 
-def rows_land(source: str) -> Law:
-    """Give the law of intervals that are not empty."""
+def rows_land(source: str, *, told_before: bool) -> Law:
+    """Give the law of intervals that are not empty.
+
+    Args:
+        source: its name.
+        told_before: what arrived before the run landed with its first interval, and may be all that ever comes.
+    """
+    where = "the first interval, and in each from the next one on that has some" if told_before else "each interval"
     return Law(
         name=ROWS_LAND,
         table=source,
-        sentence=f"Rows of {source} landed in each interval.",
+        sentence=f"Rows of {source} landed in {where}.",
         remedy="Look whether the files of that time are there and not empty; once they are, run the interval again.",
         severity=WARNING,
         broken="FALSE",
@@ -468,18 +474,20 @@ def ports_speak(merge: str, column: str, looked: int) -> Law:
     )
 
 
-def keys_speak(source: str, least: int, looked: int) -> Law:
+def keys_speak(source: str, least: int, looked: int, remembered: int) -> Law:
     """Give the law of keys that go on.
 
     Args:
         source: its name.
         least: how many intervals before one make a history.
         looked: how many are looked at.
+        remembered: in how many intervals a key that fell silent is told, the first one among them.
     """
     return Law(
         name=KEYS_SPEAK,
         table=source,
-        sentence=f"Every key of {source} that had rows in each of the {least} to {looked} intervals before has some.",
+        sentence=f"No key of {source} is silent: each that had rows in {least} to {looked} intervals before another has "
+        f"some in that, and is told where it has not, for {remembered} intervals or until it has.",
         remedy="A sensor, a shop or a gate fell silent: ask whoever runs it.",
         severity=WARNING,
         broken="FALSE",

@@ -46,6 +46,8 @@ LATE_REASONS = ("late", "late_end", "start_dropped")
 """Reasons of the ledger's lines about rows that an operator dropped as late."""
 MEANT = ("filtered", "duplicate")
 """Reasons of those about rows that a flow says are to be dropped."""
+OF_PROMISES = ("late_cti",)
+"""Reasons of those about CTIs, which are no rows."""
 
 
 @dataclass(eq=False)
@@ -326,6 +328,9 @@ class ReportFacts:
     sources: tuple[SourceFacts, ...] = ()
     streams: tuple[StreamFacts, ...] = ()
     ledger: pa.Table | None = None
+    """None where its lines are only counted, or not read."""
+    ledger_counts: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    """Its lines by stream, reason and action, where it is not read itself."""
     commits: tuple[CommitFacts, ...] = ()
     epochs: tuple[EpochFacts, ...] = ()
     """Of a live run, published, by number."""

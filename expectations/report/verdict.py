@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING
-from expectations.report.facts import rows_told
+from expectations.report.facts import MEANT, OF_PROMISES, rows_told
 from expectations.report.words import counted, listed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from expectations.report.facts import Account, Certificate, CommitFacts, ExpectationFacts, ReportFacts
 
 ACCEPTED = "accepted by "
@@ -177,11 +180,22 @@ def _came(facts: ReportFacts) -> str:
 def _aside(facts: ReportFacts) -> str:
     """Say how many rows were set aside, and why; where several streams may have set one aside, how often they did."""
     if not facts.set_aside:
-        return ""
+        return _counted(facts.ledger_counts)
     if facts.set_aside_once:
         return f", {facts.set_aside:,} of them {facts.aside_for} and set aside"
     times, streams = counted(facts.set_aside, "time"), counted(facts.setting_aside, "stream")
     return f", with {'rows' if facts.aside_for != 'late' else 'late rows'} set aside {times} by {streams}"
+
+
+def _counted(lines: Mapping[tuple[str, str, str], int]) -> str:
+    """Say how often rows were set aside, or dropped without being asked to, by a ledger of which no line is read."""
+    found: Counter[str] = Counter()
+    for (_, reason, action), number in lines.items():
+        if reason not in {*MEANT, *OF_PROMISES}:
+            found[action] += number
+    words = [("diverted", "what was set aside"), ("dropped", "what was dropped")]
+    told = [f"{counted(found[action], 'line')} on {what}" for action, what in words if found[action]]
+    return f", with {listed(told)} in the ledger" if told else ""
 
 
 def _dropped_late(facts: ReportFacts) -> str:

@@ -229,7 +229,7 @@ def test_a_stream_is_called_what_it_likes(tmp_path: Path) -> None:
     file.write_text(head + "".join(stream.format(name=name, check=check) for name in names))
     flow, table = read_flow(file), rows()
     views = {name: PlainView(rows=Rows(table.slice(0, 0)), truth=None) for name in flow.tables()}
-    law = keys_speak("rows", 3, 7)
+    law = keys_speak("rows", 3, 7, 14)
     found = judge(
         flow, Views(tables=views, count=Counter), (0, 1), reckoned=[Reckoned(law=law, looked_at=0, unexpected=0)]
     )

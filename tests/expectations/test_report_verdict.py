@@ -75,6 +75,20 @@ def test_late_rows_that_were_dropped_are_part_of_the_headline_once_each(week: Re
     assert " came in, and none was lost" in verdict(dropped(week, "filtered")).sentence, "as the flow has it"
 
 
+def test_where_no_row_is_read_the_headline_counts_the_lines_of_the_ledger(week: ReportFacts) -> None:
+    lines = {
+        ("punctual", "late", "diverted"): 42,
+        ("punctual", "late", "dropped"): 19,
+        ("orders", "null_key", "dropped"): 1,
+        ("some", "filtered", "dropped"): 900,
+        ("punctual", "late_cti", "dropped"): 7,
+        ("punctual", "late", "adjusted"): 3,
+    }
+    counted = dataclasses.replace(week, streams=(), ledger=None, picture=None, certificate=None, ledger_counts=lines)
+    told = verdict(counted).sentence
+    assert " came in, with 42 lines on what was set aside and 20 lines on what was dropped in the ledger, and" in told
+
+
 def test_late_rows_that_were_dropped_are_drawn_with_those_that_came(week: ReportFacts) -> None:
     page, late = render(dropped(week)), week.stream("punctual.diverted").rows.num_rows
     told = render(dataclasses.replace(week, certificate=None))

@@ -33,7 +33,7 @@ from pipelines.jobs.facts.report import (
     unchecked,
 )
 from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
-from pipelines.jobs.runs.counts import counted
+from pipelines.jobs.runs.counts import counted, ledger_counts
 from pipelines.jobs.runs.gate import accepted_words
 from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
@@ -108,6 +108,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         next_step=next_step(about, checks),
         made_at=wall_ticks(),
         sources=tuple(_sources(about)),
+        ledger_counts=ledger_counts(about.known),
         commits=tuple(commit_facts(each, entry) for each in about.parts for entry in each.commits),
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),

@@ -8,7 +8,7 @@ too little of that nothing is asked, and the sentence says for how many interval
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,8 +52,10 @@ if TYPE_CHECKING:
 
 LEAST = 3
 """Intervals before one from which on there is a usual."""
-WEEKS, LOOKED = 8, 7
-"""Intervals before one that are looked at: of the same weekday, and for keys."""
+WEEKS = 8
+"""Intervals of the same weekday before one that are looked at."""
+LOOKED, REMEMBERED = 7, 14
+"""Intervals in each of which a key had rows before it fell silent, at most, and for how many it is told from then on."""
 NEEDED, PAST = 7, 14
 """Intervals before one that nulls and lines of the ledger are held against: at least, and at most. Against seven, one
 day in ten of a year of weather has a column that is null unusually often; against fourteen, one in thirty."""
@@ -87,6 +89,18 @@ class LandedInterval(NamedTuple):
     """By column of the payload."""
 
 
+class Silence(NamedTuple):
+    """A key that fell silent, as one interval tells it."""
+
+    key: tuple[Any, ...]
+    commit: int
+    """Of the interval."""
+    since: int
+    """Commit of the first interval without it."""
+    heard_before: int
+    """In how many intervals before that it had rows, each that was looked at in which somebody had."""
+
+
 def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tuple[Reckoned, ...]:
     """Hold intervals against those before them; nothing of a stream, whose epochs have no calendar.
 
@@ -102,14 +116,20 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
     before = [state.commits[number] for number in reversed(judged.earlier)]
     every = [entry for entry in (*before, *judged.entries) if entry.kind is CommitKind.INTERVAL]
     asked = [Volume(entry.commit, *entry.span, 0) for entry in every if entry.commit in wanted]
-    looked = every[max(0, next(at for at, entry in enumerate(every) if entry.commit in wanted) - PAST) :]
-    heard = {name: _heard(root, name, source.key, looked) for name, source in flow.sources.items()}
+    first = next(at for at, entry in enumerate(every) if entry.commit in wanted)
+    looked = every[max(0, first - PAST) :]
+    further = every[max(0, first - REMEMBERED - LOOKED) :]
+    heard = {name: _heard(root, name, source.key, further) for name, source in flow.sources.items()}
+    starts = {entry.commit: entry.span.start for entry in every}
     found = [gaps(asked), more_lines(looked, wanted)]
     for name, source in flow.sources.items():
         volumes = [Volume(entry.commit, *entry.span, counted(entry, "landed").get(name, 0)) for entry in every]
-        found += [empty(name, volumes, wanted), odd(name, volumes, wanted, flow.timezone)]
-        found += [_silent(source, heard[name], wanted), more_nulls(name, heard[name], wanted)]
-    return (*found, *_never_spoke(flow, heard))
+        told_before = source.history is not None
+        found += [empty(name, volumes, wanted, told_before=told_before), odd(name, volumes, wanted, flow.timezone)]
+        found += [_silent(source, heard[name], wanted, starts), more_nulls(name, heard[name], wanted)]
+    recent = {entry.commit for entry in looked}
+    near = {name: {at: each for at, each in found.items() if at in recent} for name, found in heard.items()}
+    return (*found, *_never_spoke(flow, near))
 
 
 def gaps(volumes: Sequence[Volume]) -> Reckoned:
@@ -122,12 +142,26 @@ def gaps(volumes: Sequence[Volume]) -> Reckoned:
     return Reckoned(law=intervals_touch(), looked_at=len(volumes), unexpected=len(rows), rows=rows)
 
 
-def empty(source: str, volumes: Sequence[Volume], wanted: set[int]) -> Reckoned:
-    """Find the intervals in which nothing of a source landed."""
-    asked = [volume for volume in volumes if volume.commit in wanted]
+def empty(source: str, volumes: Sequence[Volume], wanted: set[int], *, told_before: bool = False) -> Reckoned:
+    """Find the intervals in which nothing of a source landed.
+
+    Args:
+        source: its name.
+        volumes: the judged intervals and all before them.
+        wanted: the judged commits.
+        told_before: what arrived before the run landed with its first interval; reference data that is told so, once,
+            is asked of no other, unless more of it came.
+    """
+    since = 0
+    if told_before:
+        since = next((place for place, volume in enumerate(volumes) if place and volume.rows), len(volumes))
+    asked = [
+        volume for place, volume in enumerate(volumes) if volume.commit in wanted and (not place or place >= since)
+    ]
     rows = tuple(_told(volume) for volume in asked if not volume.rows)
     looked_at = sum(volume.rows for volume in asked)
-    return Reckoned(law=rows_land(source), looked_at=looked_at, unexpected=len(rows), rows=rows)
+    law = rows_land(source, told_before=told_before)
+    return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=rows)
 
 
 def odd(source: str, volumes: Sequence[Volume], wanted: set[int], timezone: str) -> Reckoned:
@@ -224,13 +258,23 @@ def _share(number: int, every: int, most: float) -> Row:
     return {"rows": number, "share": round(number / every, 4), "most": round(most, 4)}
 
 
-def _silent(source: Source, heard: Mapping[int, LandedInterval], wanted: set[int]) -> Reckoned:
-    """Find the keys that had rows in each of the intervals before one, and have none in it."""
+def _silent(
+    source: Source, heard: Mapping[int, LandedInterval], wanted: set[int], starts: Mapping[int, int]
+) -> Reckoned:
+    """Find the keys that had rows in each of the intervals before one, and have none from it on."""
     keys = {commit: found.keys for commit, found in heard.items() if found.keys is not None}
-    # Where nothing landed, no key is told: that is said once, by the law about it.
-    rows = tuple(fell_silent(source.key, keys, {commit for commit in wanted if commit in heard and heard[commit].rows}))
+    rows = tuple(
+        {
+            "commit": silence.commit,
+            **dict(zip(source.key, silence.key, strict=True)),
+            "silent_since": instant_text(starts[silence.since]),
+            "heard_before": silence.heard_before,
+        }
+        for silence in fell_silent(keys, wanted)
+    )
     asked = sum(len(some) for commit, some in keys.items() if commit in wanted)
-    return Reckoned(law=keys_speak(source.name, LEAST, LOOKED), looked_at=asked, unexpected=len(rows), rows=rows)
+    law = keys_speak(source.name, LEAST, LOOKED, REMEMBERED)
+    return Reckoned(law=law, looked_at=asked, unexpected=len(rows), rows=rows)
 
 
 def _never_spoke(flow: Flow, heard: Mapping[str, Mapping[int, LandedInterval]]) -> Iterator[Reckoned]:
@@ -267,23 +311,31 @@ def never_spoke(merge: str, column: str, declared: Sequence[object], spoke: Coll
     return Reckoned(law=law, looked_at=len(declared), unexpected=len(rows), rows=rows)
 
 
-def fell_silent(key: Sequence[str], heard: Mapping[int, Keys], wanted: set[int]) -> Iterator[Row]:
-    """Give the keys that were heard in each interval before one, and not in it.
+def fell_silent(heard: Mapping[int, Keys], wanted: set[int]) -> Iterator[Silence]:
+    """Give the keys that were heard in each interval before one, and not in it, until they are heard again.
+
+    In an interval in which nobody spoke none falls silent: that is said once, by the law about it.
 
     Args:
-        key: names of the columns.
         heard: by commit, in the order of their spans: the keys that had rows.
         wanted: the judged commits.
     """
-    before: list[Keys] = []
-    for commit, keys in heard.items():
-        known = before[-LOOKED:]
-        if keys:
-            # A day on which nobody spoke says nothing of who does.
-            before.append(keys)
-        if commit in wanted and len(known) >= LEAST:
-            for silent in sorted(frozenset.intersection(*known) - keys, key=str):
-                yield {"commit": commit, **dict(zip(key, silent, strict=True)), "heard_before": len(known)}
+    silent: dict[tuple[Any, ...], tuple[int, Silence]] = {}
+    before: deque[Keys] = deque(maxlen=LOOKED)
+    for place, (commit, keys) in enumerate(heard.items()):
+        known = [some for some in before if some]
+        silent = {
+            key: (fell, silence)
+            for key, (fell, silence) in silent.items()
+            if key not in keys and place - fell < REMEMBERED
+        }
+        if keys and len(known) >= LEAST:
+            fallen = frozenset.intersection(*known) - keys
+            silent |= {key: (place, Silence(key, commit, commit, len(known))) for key in fallen}
+        before.append(keys)
+        if commit in wanted:
+            told = (silence._replace(commit=commit) for _, silence in silent.values())
+            yield from sorted(told, key=lambda each: str(each.key))
 
 
 def _heard(root: Path, source: str, key: Sequence[str], entries: Sequence[Entry]) -> dict[int, LandedInterval]:

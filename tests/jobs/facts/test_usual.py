@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +15,8 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.jobs.facts import usual
 from pipelines.jobs.facts.usual import (
+    LOOKED,
+    REMEMBERED,
     LandedInterval,
     Volume,
     empty,
@@ -68,9 +70,10 @@ def test_that_nothing_landed_is_said_once_and_neither_of_the_volume_nor_of_each_
     assert odd("sales", days(*WEEK * 3, 0, *WEEK[1:]), {22}, "UTC").rows == ()
     source = trial(tmp_path, PARCELS, {}).flow.sources["parcels"]
     heard = {day: LandedInterval(frozenset({("east",), ("west",)}), 9, {}) for day in range(1, 8)}
-    assert usual._silent(source, {**heard, 8: LandedInterval(frozenset(), 0, {})}, {8}).rows == ()
-    (told,) = usual._silent(source, {**heard, 8: LandedInterval(frozenset({("east",)}), 4, {})}, {8}).rows
-    assert told["depot"] == "west"
+    starts = {day: (day - 1) * DAY for day in range(1, 9)}
+    assert usual._silent(source, {**heard, 8: LandedInterval(frozenset(), 0, {})}, {8}, starts).rows == ()
+    (told,) = usual._silent(source, {**heard, 8: LandedInterval(frozenset({("east",)}), 4, {})}, {8}, starts).rows
+    assert (told["depot"], told["silent_since"]) == ("west", "1970-01-08T00:00:00.000000Z")
 
 
 def test_only_judged_days_are_told_and_days_without_history_are_not_asked() -> None:
@@ -89,6 +92,23 @@ def test_an_empty_day_and_one_that_was_never_run() -> None:
     assert (gap["start"][:10], gap["end"][:10]) == ("2024-01-02", "2024-01-03")
 
 
+def test_reference_data_is_told_once_and_asked_of_no_other_day_until_more_of_it_comes() -> None:
+    once, more, never = days(14, 0, 0, 0), days(14, 0, 3, 0), days(0, 0, 0, 0)
+    every = {1, 2, 3, 4}
+    assert empty("sensors", once, every, told_before=True).rows == ()
+    assert [row["commit"] for row in empty("sensors", more, every, told_before=True).rows] == [4]
+    assert empty("sensors", more, {2}, told_before=True).rows == ()
+    found = empty("sensors", never, every, told_before=True)
+    assert [row["commit"] for row in found.rows] == [1]
+    assert found.law.sentence.startswith("Rows of sensors landed in the first interval, and in each")
+    assert empty("sensors", once, every).unexpected == 3
+
+
+def silences(heard: dict[int, frozenset[tuple[Any, ...]]], wanted: set[int]) -> list[tuple[int, Any, int, int]]:
+    """Give commit, key, since when and in how many intervals before, of each that is told."""
+    return [(each.commit, each.key, each.since, each.heard_before) for each in fell_silent(heard, wanted)]
+
+
 def test_a_key_that_fell_silent_is_named_and_one_that_comes_and_goes_is_not() -> None:
     always, gone, seldom = ("a", 1), ("b", 1), ("c", 1)
     heard = {
@@ -97,8 +117,25 @@ def test_a_key_that_fell_silent_is_named_and_one_that_comes_and_goes_is_not() ->
         3: frozenset({always, gone}),
         4: frozenset({always}),
     }
-    assert list(fell_silent(("shop", "till"), heard, {4})) == [{"commit": 4, "shop": "b", "till": 1, "heard_before": 3}]
-    assert list(fell_silent(("shop", "till"), heard, {1, 2, 3})) == []
+    assert silences(heard, {4}) == [(4, gone, 4, 3)]
+    assert silences(heard, {1, 2, 3}) == []
+
+
+def test_a_key_is_told_as_long_as_it_is_silent_whoever_judges_which_days() -> None:
+    always, gone, nobody = ("a",), ("b",), frozenset[tuple[Any, ...]]()
+    both, one = frozenset({always, gone}), frozenset({always})
+    heard = dict(enumerate([*[both] * 9, nobody, one, one, nobody, one, both, one, *[one] * 12], 1))
+    whole = silences(heard, set(heard))
+    assert [commit for commit, *_ in whole] == [11, 12, 13, 14], "not on the day on which nobody spoke"
+    assert {told[1:] for told in whole} == {(gone, 11, 6)}
+    assert silences(heard, {13, 14}) == whole[2:]
+
+    for_good = dict(enumerate([*[both] * 9, *[one] * 20], 1))
+    told = silences(for_good, set(for_good))
+    assert [commit for commit, *_ in told] == list(range(10, 10 + REMEMBERED)), "then it counts as gone"
+    for commit, *_ in told:
+        near = {at: keys for at, keys in for_good.items() if commit - REMEMBERED - LOOKED <= at <= commit}
+        assert silences(near, {commit}) == [each for each in told if each[0] == commit]
 
 
 USUALLY = (20, 30, 25, 20, 25, 20, 25)
