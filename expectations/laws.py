@@ -486,8 +486,8 @@ def keys_speak(source: str, least: int, looked: int, remembered: int) -> Law:
     return Law(
         name=KEYS_SPEAK,
         table=source,
-        sentence=f"No key of {source} is silent: each that had rows in {least} to {looked} intervals before another has "
-        f"some in that, and is told where it has not, for {remembered} intervals or until it has.",
+        sentence=f"No key of {source} is silent that had rows in each of the {least} to {looked} intervals before it "
+        f"fell silent; one that is silent for more than {remembered} counts as gone.",
         remedy="A sensor, a shop or a gate fell silent: ask whoever runs it.",
         severity=WARNING,
         broken="FALSE",

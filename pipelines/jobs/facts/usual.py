@@ -55,7 +55,7 @@ LEAST = 3
 WEEKS = 8
 """Intervals of the same weekday before one that are looked at."""
 LOOKED, REMEMBERED = 7, 14
-"""Intervals in each of which a key had rows before it fell silent, at most, and for how many it is told from then on."""
+"""Intervals in which a key had rows before it fell silent, at most; for how many it is told from then on."""
 NEEDED, PAST = 7, 14
 """Intervals before one that nulls and lines of the ledger are held against: at least, and at most. Against seven, one
 day in ten of a year of weather has a column that is null unusually often; against fourteen, one in thirty."""
