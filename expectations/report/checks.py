@@ -209,6 +209,7 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     again = found.before == found.now
     since = f"Since {clock.span(*found.now)} was judged before" if again else f"Since {clock.span(*found.before)}"
     news = f"{since}: {', '.join(told)}" if told else f"{since}{',' if again else ''} nothing changed"
+    news = "; ".join([news, *_earlier(found.earlier, clock)])
     if not found.still:
         return f"{news}."
     by_span: dict[Span, list[tuple[str, str]]] = {}
@@ -218,6 +219,20 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     told = [f"{named(names)} still {_verb(names, 'fails', 'fail')}, since {clock.span(*span)}" for span, names in shown]
     more = len(found.still) - sum(len(names) for _, names in shown)
     return "; ".join([news, *told, *([f"{counted(more, 'more', 'more')} still fail"] if more else [])]) + "."
+
+
+def _earlier(found: Sequence[tuple[str, str, Span]], clock: ReportClock) -> list[str]:
+    """Say what the newest check alone found of earlier intervals, and of the first of which."""
+    by_name: dict[tuple[str, str], list[Span]] = {}
+    for table, name, span in found:
+        by_name.setdefault((table, name), []).append(span)
+    told = []
+    for (table, name), spans in list(by_name.items())[:SHOWN_NAMES]:
+        several = f" and {counted(len(spans) - 1, 'later interval')}" if len(spans) > 1 else ""
+        told.append(f"{name} of {table} fails of {clock.span(*min(spans))}{several}")
+    more = len(by_name) - len(told)
+    told += [f"{counted(more, 'more fails', 'more fail')} of earlier intervals"] if more else []
+    return [f"the newest check found besides that {listed(told)}"] if told else []
 
 
 def _named(together: Mapping[tuple[str, str], str], names: Sequence[tuple[str, str]]) -> str:

@@ -6,7 +6,7 @@ what a second run has mended is said to be fixed, and when something first faile
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from expectations.laws import BLOCKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 MOST = 400
 """Intervals that are remembered: the newest."""
@@ -66,6 +66,10 @@ class PastVerdict:
     def span(self) -> Span:
         """Give [start, end), in ticks."""
         return self.start, self.end
+
+    def covers(self, other: PastVerdict) -> bool:
+        """Say whether the span of another verdict lies within its own."""
+        return self.start <= other.start and other.end <= self.end
 
     @property
     def outcome(self) -> VerdictOutcome:
@@ -180,6 +184,24 @@ class Memory:
         found = (each for each in self.verdicts if not each.held and each.span not in self._wide)
         return tuple(sorted(found, key=lambda each: (each.end, each.at)))
 
+    def found_at(self, at: int) -> tuple[PastVerdict, ...]:
+        """Give the points of which a check of a longer span tells that they fail, and no verdict of their own does.
+
+        Args:
+            at: when the check was made, in ticks.
+        """
+        wide = [each for each in self.verdicts if each.at == at and each.span in self._covered and not each.held]
+        return tuple(
+            point
+            for place, point in enumerate(self.points)
+            if not point.held and point.commit is None and not self._failed_before(place)
+            if any(each.span != point.span and each.covers(point) for each in wide)
+        )
+
+    def _failed_before(self, place: int) -> bool:
+        before = self.judged_before(place)
+        return before is not None and not before.held
+
     @property
     def first_failed(self) -> PastVerdict | None:
         """Give the earliest failure that is known."""
@@ -221,6 +243,8 @@ class VerdictChanges:
     """Failing as before, and the interval since which."""
     together: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     """Those that fail of several intervals together and not of the last one, and of which."""
+    earlier: tuple[tuple[str, str, Span], ...] = ()
+    """What the newest check, of many intervals, alone found of one before the last, and of which."""
 
 
 def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None:
@@ -240,7 +264,21 @@ def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None
         return None
     newest, last = max(every, key=lambda each: (each.at, each.end)), max(each.end for each in every)
     again = _judged_again(memories, newest.span) if newest.end < last else []
-    return _changes(again or _gone_on(memories, last))
+    found = _changes(again or _gone_on(memories, last))
+    if found is None:
+        return None
+    at = max(each.at for memory in memories.values() for each in memory.verdicts)
+    return replace(found, earlier=tuple(_found_earlier(memories, at, found)))
+
+
+def _found_earlier(
+    memories: Mapping[tuple[str, str], Memory], at: int, told: VerdictChanges
+) -> Iterator[tuple[str, str, Span]]:
+    """Give what the newest check found of intervals before the last, which is not told with that."""
+    since = {(table, name): span for table, name, span in told.still}
+    for name, memory in memories.items():
+        upto = since.get(name, told.now)
+        yield from ((*name, point.span) for point in memory.found_at(at) if point.span < upto)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,11 +30,11 @@ class Tone(Enum):
     """How good the news is."""
 
     GOOD = "good"
-    """Everything that was checked holds."""
+    """Everything that was checked holds, but for what warned once and no longer does."""
     BAD = "bad"
     """A check failed: somebody must look."""
     OPEN = "open"
-    """Nothing failed, and something is still to do."""
+    """Nothing that blocks failed, and something warns, or is still to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def verdict(facts: ReportFacts) -> Verdict:
     came = f"{_came(facts)}{_aside(facts)}{_dropped_late(facts)}{_dropped(facts)}{_kept(facts)}"
     sentence = f"{head[0].upper()}{head[1:]}: {came}."
     if proved and not _gaps(facts):
-        return Verdict(tone=Tone.GOOD, sentence=sentence)
+        return Verdict(tone=Tone.OPEN if any(map(_warns, facts.expectations)) else Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
 
 
@@ -73,8 +73,8 @@ def _wrong(facts: ReportFacts) -> str | None:
         return _lost(lost)
     broken = [each for each in facts.expectations if not each.held and each.severity == BLOCKING]
     if broken:
-        # What breaks a promise also unbalances the account, and says more.
-        return _broken(facts, min(broken, key=lambda each: each.name == ACCOUNT_HOLDS))
+        # What nobody decided stands first; what breaks a promise also unbalances the account, and says more.
+        return _broken(facts, min(broken, key=lambda each: (bool(_passed(facts, each)), each.name == ACCOUNT_HOLDS)))
     commits = facts.commits
     rejected = [commit for commit in commits if commit.state == "rejected" and not _made_good(commit, commits)]
     return _rejected(rejected[0], len(rejected)) if rejected else None
@@ -102,11 +102,17 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     found = broken.broken[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
-    decided = _decided(facts, {found.commit} if found.commit else {row.get("commit") for row in found.rows})
+    decided = _passed(facts, broken)
     rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
     return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{decided}{rest}."
+
+
+def _passed(facts: ReportFacts, broken: ExpectationFacts) -> str:
+    """Say who let pass what was found last of an expectation; nothing where nobody did."""
+    found = broken.broken[-1]
+    return _decided(facts, {found.commit} if found.commit else {row.get("commit") for row in found.rows})
 
 
 def _decided(facts: ReportFacts, numbers: set[object]) -> str:
@@ -170,6 +176,12 @@ def _holding(facts: ReportFacts) -> str:
     if held == every == 1:
         return "what is expected holds"
     return f"all {every} expectations hold" if held == every else f"{held} of {every} expectations hold, the rest warn"
+
+
+def _warns(expectation: ExpectationFacts) -> bool:
+    """Say whether an expectation does not hold of the newest interval that was judged."""
+    points = expectation.memory.points
+    return not (points[-1].held if points else expectation.held)
 
 
 def _came(facts: ReportFacts) -> str:

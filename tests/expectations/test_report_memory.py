@@ -169,6 +169,22 @@ def test_what_alone_failed_of_all_days_together_says_nothing_of_the_day_that_oth
     )
 
 
+def test_what_a_check_of_all_days_alone_finds_of_an_earlier_one_is_told(week: ReportFacts) -> None:
+    whole, found_of_it = verdict(1, "-", at=9, days=4), dataclasses.replace(verdict(2, "-", at=3), commit=None)
+    first = Memory((*days("++++"), whole, found_of_it))
+    facts = dataclasses.replace(week, expectations=(dataclasses.replace(HOLDS, memory=first),))
+    assert changed_sentence(facts, CLOCK) == (
+        "Since Thu 3 Jan 2013 nothing changed; the newest check found besides that timers of beating fails of "
+        "Wed 2 Jan 2013."
+    )
+    known = changes({NAME: Memory((*days("+-++"), whole))})
+    assert known is not None
+    assert known.earlier == (), "it was found when that day was published"
+    since = changes({NAME: first, ("s", "other"): Memory((*days("++++"), verdict(4, "+", at=10)))})
+    assert since is not None
+    assert since.earlier == (), "something else was judged since"
+
+
 def test_the_newest_day_is_told_though_a_span_in_the_middle_was_judged_for_the_first_time_since() -> None:
     partial = Memory((verdict(1, "+", at=9, days=2),))
     found = changes({NAME: Memory(days("++-")), ("beating", "usual"): partial})

@@ -36,6 +36,9 @@ def changes_object(facts: ReportFacts) -> dict[str, Any] | None:
         "interval": moments.argument(found.now[0]),
         "since": moments.argument(found.before[0]),
         "newly_failing": [_named(*each) for each in found.broken],
+        "found_earlier": [
+            {**_named(table, name), "interval": moments.argument(span[0])} for table, name, span in found.earlier
+        ],
         "fixed": [_named(*each) for each in found.fixed],
         "still_failing": [
             {**_named(table, name), "since": moments.argument(since[0])} for table, name, since in found.still
