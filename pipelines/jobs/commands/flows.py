@@ -136,7 +136,8 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     asked = {name: feed for name, feed in opened.items() if flow.sources[name].feed.where not in FIRST_DAYS}
     arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
     kept = kept_of(settings, flow, payload)
-    warnings = [*flow.warnings, *_instances(flow), *told, *_to_come(flow, arrivals), *kept, *_live_only(flow)]
+    odd = [*_to_come(flow, arrivals), *_too_early(flow, arrivals)]
+    warnings = [*flow.warnings, *_instances(flow), *told, *odd, *kept, *_live_only(flow)]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
@@ -278,6 +279,21 @@ def _to_come(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> Iterator[st
             )
 
 
+def _too_early(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Say which recorded rows arrive before any run can begin: they land where all of before does, or nowhere."""
+    from pipelines.flows.grid import EARLIEST, FIRST_TICK
+    from pipelines.jobs.text.moments import Moments
+
+    for name, (first, _) in arrivals.items():
+        if first < FIRST_TICK and flow.sources[name].history is None:
+            when = Moments(flow.timezone).text(first)
+            yield (
+                f"source {name}: its first row arrives {when}, and no run begins before {EARLIEST}: it lands in none, "
+                "and no ledger tells of it; see whether the year is right, or have all that arrived before a run land "
+                "in its first interval (`from: beginning`)"
+            )
+
+
 def _first_run(flow: Flow, name: str, arrivals: Collection[tuple[int, int]]) -> str:
     from pipelines.flows.feeds.spec import Clock
     from pipelines.jobs.runs.known import ANY_END, ANY_START, FIRST_DAYS
@@ -295,14 +311,16 @@ def _first_intervals(flow: Flow, arrivals: Collection[tuple[int, int]]) -> tuple
     """Name where the first intervals that have rows begin and end, and say how far rows go on behind them.
 
     Returns:
-        None where the feeds do not tell, or are large.
+        None where the feeds do not tell, are large, or begin where no run can.
     """
-    from pipelines.flows.grid import cuts_between
+    from pipelines.flows.grid import FIRST_TICK, cuts_between
     from pipelines.jobs.text.moments import Moments
 
     if not arrivals:
         return None
     first, last = min(span[0] for span in arrivals), max(span[1] for span in arrivals)
+    if first < FIRST_TICK:
+        return None
     cuts = cuts_between(flow, first, min(last + 1, first + (AT_FIRST + 1) * flow.every))[: AT_FIRST + 1]
     moments = Moments(flow.timezone)
     more = f"  (the first {AT_FIRST} intervals; rows arrive up to {moments.text(last)})" if last >= cuts[-1] else ""

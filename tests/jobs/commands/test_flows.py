@@ -300,6 +300,20 @@ def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house
         assert house.printed[-1].endswith(f"next: pulseline run {tmp_path}/own.yaml --start 2013-03-09 --end {end}")
 
 
+@pytest.mark.parametrize("year", ["0001", "1899"])
+def test_validate_warns_of_rows_that_arrive_before_any_run_can_begin(house: House, tmp_path: Path, year: str) -> None:
+    own = "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: timestamp}}, key: k, time: at"
+    once = "streams:\n  once: {deduplicate: rows, on: k, within: 1h}\n"
+    (tmp_path / "rows.csv").write_text(f"k,at\na,2013-03-09T12:00:00Z\na,{year}-01-01T00:00:00Z\n")
+    for more in (", arrival: at", ", arrival: at, from: beginning"):
+        (tmp_path / "own.yaml").write_text(f"{own}{more}}}\n{once}")
+        validate_flow(str(tmp_path / "own.yaml"), house.tell)
+        warned = f"warning: source rows: its first row arrives {year}-01-01 00:00:00, and no run begins before 1900"
+        assert any(line.startswith(warned) for line in house.printed) == ("from" not in more)
+        assert house.printed[-1].endswith("own.yaml --start YYYY-MM-DD --end YYYY-MM-DD")
+        assert house.text
+
+
 INSTANCES = """\
 flow: dealt
 sources:
