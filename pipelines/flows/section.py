@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pipelines.flows import durations
@@ -106,6 +107,11 @@ class Section:
         if not self.has(key):
             return {}
         inside = self.inner(key, f"`{key}` in {self.what}")
+        for name, after in pairwise(inside.tree.entries):
+            first = inside.tree.entries[name]
+            if isinstance(first, Scalar) and "(" in first.text and ")" not in first.text and after.endswith(")"):
+                came = f"`{name}: {first.text}`, and `{after}` as another name,"
+                raise inside.wrong(name, came, f'`{name}: "{first.text}, {after}"`: in braces a comma ends a value')
         return {name: inside.text(name) for name in inside.tree.entries}
 
     def values(self, key: str) -> tuple[str | int | bool, ...]:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from expectations.report import Memory, PastVerdict, ReportFacts, VerdictOutcome, VerdictStanding, changes, render
-from expectations.report.charts.trend import MOST_DRAWN, trend
+from expectations.report.charts.trend import MOST_DRAWN, told, trend
 from expectations.report.checks import SHOWN_FAILURES, changed_sentence, checks_view
 from expectations.report.words import ReportClock
 from tests.expectations.conftest import DAY, START
@@ -200,6 +200,8 @@ def test_the_drawing_folds_what_held_and_tells_what_did_not() -> None:
     assert shapes["was-broken"][0].title == "Fri 4 Jan 2013: 5 rows of 200, 2.5 %"
     assert drawn.label == "6 intervals: 5 held and 1 broken"
     assert trend(days("-"), "row", CLOCK) is None, "one verdict is no history"
+    empty = dataclasses.replace(verdict(2, "-"), looked_at=0, unexpected=1)
+    assert told(empty, "case") == "1 case"
 
 
 def test_a_long_history_is_drawn_to_its_newest_intervals() -> None:

@@ -335,6 +335,7 @@ def test_json_lines_may_be_recorded_and_name_all_their_columns(read: Read) -> No
         ("feed: {csv: x, types: {t: 'list<int8>'}}, key: k, time: t, arrival: a", "of CSV, which has no lists", None),
         ("feed: {json: x, types: {t: 'list<date>'}}, key: k, time: t, arrival: a", "a time inside a list", None),
         ("feed: {json: x, types: {t: 'decimal(39, 2)'}}, key: k, time: t, arrival: a", "39, 2)`", "decimal(10, 2)"),
+        ("feed: {csv: x, types: {n: decimal(8, 2), t: timestamp}}, key: k, time: t", '`n: "decimal(8, 2)"`', None),
         ("feed: {folder: in, parquet: x}, key: k, time: t", "2 kinds of feed", None),
     ],
 )

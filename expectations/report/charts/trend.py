@@ -83,7 +83,11 @@ def told(verdict: PastVerdict, noun: str) -> str:
         return "holds"
     if not verdict.unexpected:
         return "does not hold"
-    rows = f"{counted(verdict.unexpected, noun)} of {verdict.looked_at:,}"
+    rows = counted(verdict.unexpected, noun)
+    if verdict.looked_at < verdict.unexpected:
+        # What breaks it is none of what was looked at: an interval in which nothing landed.
+        return rows
+    rows = f"{rows} of {verdict.looked_at:,}"
     return rows if verdict.share is None else f"{rows}, {share(verdict.unexpected, verdict.looked_at)}"
 
 
