@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipelines.engine.columnar.content import ContentHash
     from pipelines.engine.landing.progress import Position
     from pipelines.engine.landing.references import ReferencedRows
-    from pipelines.engine.landing.seen_files import FileLanded
+    from pipelines.engine.landing.seen_files import FileCame, FileLanded
     from pipelines.flows.model import Source
 
 VERSION = 2
@@ -62,6 +62,8 @@ class Arrived(NamedTuple):
     """Those of them that have values, for each of `rows`; no part of `content`."""
     punctuations: int = 0
     """How many window punctuations came."""
+    came: tuple[FileCame, ...] = ()
+    """Of recorded files whose rows are copied: those that the rows came from."""
 
 
 def is_declared(source: Source, told: str | None) -> bool:

@@ -90,10 +90,11 @@ class FeedChangedError(LandingError):
     """A feed's files changed while they were read."""
 
     source: str
+    problem: str = "they changed"
     code = Exit.RUN_FAILED
     says = (
-        "the files of source `{source}` must stand still while they land; they changed: nothing was landed, run it "
-        "again when whoever writes them is done"
+        "the files of source `{source}` must stand still while they land; {problem}: nothing more was landed, and what "
+        "is published stands; run it again when whoever writes them is done"
     )
 
 

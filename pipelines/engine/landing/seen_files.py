@@ -1,10 +1,12 @@
-"""The files of a folder that a landing has dealt with, and what became of each: how it knows that one is new."""
+"""The files that a landing has dealt with: of a folder, what became of each; of recorded files, which had rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from pipelines.engine.columnar.content import ContentHash  # noqa: TC001 - the codec reads the types of fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +44,16 @@ class FileLanded:
     def holds_rows(self) -> bool:
         """Say whether rows of it landed, so that other content under its name is a change."""
         return self.fate is FileFate.CHANGED or (self.fate is FileFate.LANDED and self.rows > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileCame:
+    """A recorded feed's file of which rows arrived in a span."""
+
+    path: str
+    """As the flow's own folder sees it."""
+    content: ContentHash
+    """Of these rows, as the feed has them under the names that land."""
 
 
 class KnownFiles:

@@ -20,7 +20,7 @@ from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
 from pipelines.engine.landing.references import STAMPS, ReferencedRows
-from pipelines.engine.landing.seen_files import FileLanded  # noqa: TC001 - as above
+from pipelines.engine.landing.seen_files import FileCame, FileLanded  # noqa: TC001 - as above
 from pipelines.engine.landing.stamp import LANDED_LEDGER, landed_row_schema
 from pipelines.flows.codec import Codec, Spelling
 from pipelines.flows.model import Source
@@ -99,6 +99,8 @@ class LandedSource(LandedFile):
     """Of the rows with these columns; None where the file has none of them, and `content` is all that it holds."""
     punctuations: int = 0
     """How many window punctuations came; each is a line of the ledger."""
+    came: tuple[FileCame, ...] = ()
+    """Of recorded files whose rows are copied: those that the rows came from."""
 
     @property
     def stored(self) -> ContentHash | None:
@@ -243,7 +245,7 @@ CODEC = Codec(
         "groups": "row_groups",
         "source": "stamps",
     },
-    unsaid={"first_group", "positions", "added", "whole", "punctuations"},
+    unsaid={"first_group", "positions", "added", "whole", "punctuations", "came"},
     beside={"folder", "removed"},
     needed={"final", "blind_spans", "files", "fate"},
     lenient=True,

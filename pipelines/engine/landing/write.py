@@ -116,6 +116,7 @@ def _write_source(folder: Path, flow: Flow, name: str, arrived: Arrived, blind: 
         added=arrived.added,
         whole=whole_content(arrived),
         punctuations=arrived.punctuations,
+        came=arrived.came,
     )
 
 

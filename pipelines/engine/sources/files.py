@@ -6,11 +6,12 @@ import glob
 import hashlib
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine.landing.errors import FeedMissingError, FeedUnreadableError
+from pipelines.engine.landing.errors import FeedChangedError, FeedMissingError, FeedUnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,10 +86,40 @@ def _glob(pattern: Path) -> list[Path]:
     return [Path(name) for name in sorted(glob.glob(str(pattern), recursive=True))]  # noqa: PTH207 - it may begin with /
 
 
-def files_fingerprint(files: Sequence[Path], declared: object) -> str:
-    """Give hex digits that change with the names, sizes and times of change of files, and with how they are read."""
-    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return hashlib.sha256(json.dumps([seen, declared], sort_keys=True, default=str).encode()).hexdigest()
+class ListedFiles:
+    """The files of a feed as they were when it was opened: none may be gone or shorter as long as it is read.
+
+    Args:
+        files: in the feed's order.
+        base: the folder that a person sees them from.
+    """
+
+    def __init__(self, files: Sequence[Path], base: Path) -> None:
+        """Keep their sizes."""
+        self._sizes = {file: file.stat().st_size for file in files}
+        self._base = base
+
+    def fingerprint(self, declared: object) -> str:
+        """Give hex digits that change with the names, sizes and times of change of files, and with how they are read.
+
+        Raises:
+            FeedChangedError: a file is gone or shorter; whose it is, the caller knows.
+        """
+        seen = [(str(file), *self._stands(file, size)) for file, size in self._sizes.items()]
+        return hashlib.sha256(json.dumps([seen, declared], sort_keys=True, default=str).encode()).hexdigest()
+
+    def _stands(self, file: Path, before: int) -> tuple[int, int]:
+        """Give size and time of change of a file as it is now."""
+        try:
+            seen = file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise FeedChangedError("", f"{called(file, self._base)} is gone") from None
+        if not stat.S_ISREG(seen.st_mode):
+            raise FeedChangedError("", f"{called(file, self._base)} is a file no more")
+        if seen.st_size < before:
+            problem = f"{called(file, self._base)} has {seen.st_size:,} bytes and had {before:,}"
+            raise FeedChangedError("", problem)
+        return seen.st_size, seen.st_mtime_ns
 
 
 def bytes_of(files: Iterable[Path]) -> int:

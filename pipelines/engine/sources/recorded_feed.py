@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.landing.arrived import Arrived, Standing, declared
-from pipelines.engine.landing.errors import FeedChangedError
+from pipelines.engine.landing.errors import FeedChangedError, LandingError
+from pipelines.engine.landing.seen_files import FileCame
 from pipelines.engine.landing.stamp import LANDED_LEDGER, Stamped, landed_row_schema, stamp
 from pipelines.engine.landing.undeclared import table_of
 from pipelines.engine.sources.by_reference import refer
-from pipelines.engine.sources.recording import Recording
+from pipelines.engine.sources.recording import Recording, RowsRead
 from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ class RecordedFeed:
         self.source, self.schema, self._recording = recording.source, recording.schema, recording
 
     def fingerprint(self) -> str:
-        """Give digits that change when the feed's rows may have."""
+        """Give digits that change when the feed's rows may have; see `Recording.fingerprint`."""
         return self._recording.fingerprint()
 
     def told(self, most: int) -> list[tuple[str, Line]]:
@@ -69,10 +73,17 @@ class RecordedFeed:
         """
         feed = self.fingerprint()
         since = _since(self.source, reading.start) if reading.standing is Standing.FIRST else None
-        arrived = _found(self._recording, reading.start, reading.end, reading.buckets, since)
+        try:
+            arrived = _found(self._recording, reading.start, reading.end, reading.buckets, since)
+        except (LandingError, OSError):
+            self._require_still(feed)
+            raise
+        self._require_still(feed)
+        return arrived._replace(feed=feed, declared=declared(self.source, reading.standing))
+
+    def _require_still(self, feed: str) -> None:
         if self.fingerprint() != feed:
             raise FeedChangedError(self.source.name)
-        return arrived._replace(feed=feed, declared=declared(self.source, reading.standing))
 
 
 def recorded(source: Source, feed: Feed) -> RecordedFeed:
@@ -93,13 +104,30 @@ def _found(recording: Recording, start: int, end: int, buckets: int, since: int 
     if recording.files:
         referenced = HISTORY if since is not None else _refer(recording, start, end, buckets)
     if isinstance(referenced, str):
-        rows = recording.between(start if since is None else since, end)
-        stamped = stamp(recording.source, rows, recording.orphans(), start, end, since)
-        return _arrived(recording, stamped, content_hash(stamped.rows))._replace(copied=referenced)
+        first = start if since is None else since
+        read = recording.between(first, end)
+        stamped = stamp(recording.source, read.rows, recording.orphans(), start, end, since)
+        came = _came(recording, read, first, end)
+        return _arrived(recording, stamped, content_hash(stamped.rows))._replace(copied=referenced, came=came)
     nothing = Stamped(landed_row_schema(recording.schema).empty_table(), LANDED_LEDGER.empty_table())
     if not referenced.files:
         return _arrived(recording, nothing, content_hash(nothing.rows))
     return _arrived(recording, nothing, None)._replace(referenced=referenced)
+
+
+def _came(recording: Recording, read: RowsRead, first: int, end: int) -> tuple[FileCame, ...]:
+    """Name the files of which rows arrived in [first, end), each with what these rows say."""
+    arrival = ticks(read.rows[recording.source.arrival])
+    mine = (arrival >= first) & (arrival < end)
+    payload, at = read.rows.select(recording.schema.names), 0
+    found: dict[str, ContentHash] = {}
+    for file, count in read.files:
+        inside = mine[at : at + count]
+        if inside.any():
+            rows = payload.slice(at, count).filter(pa.array(inside))
+            found[file] = found.get(file, ContentHash()) + content_hash(rows)
+        at += count
+    return tuple(FileCame(path=file, content=content) for file, content in found.items())
 
 
 def _refer(recording: Recording, start: int, end: int, buckets: int) -> ReferencedRows | str:

@@ -20,6 +20,7 @@ from pipelines.engine.landing.errors import (
     ColumnMissingError,
     ColumnTypeError,
     DuplicateColumnError,
+    FeedChangedError,
     NoTimeError,
     ReservedColumnError,
     TimezoneMissingError,
@@ -47,6 +48,14 @@ MOST_SHOWN = 200
 TICKS_IN = {"s": 1_000_000, "ms": 1_000, "us": 1}
 ZONED_MARGIN, FACE_MARGIN = 1_000_000, 2 * 86_400_000_000
 """How far, in ticks, the rows asked for reach beyond a span; which ones belong is decided after conversion."""
+
+
+class RowsRead(NamedTuple):
+    """Rows of a feed, in its order, and where they come from."""
+
+    rows: pa.Table
+    files: tuple[tuple[str, int], ...]
+    """Name of a file, and how many of the rows come from it, one behind the other; none of a feed without names."""
 
 
 class Recording:
@@ -80,14 +89,21 @@ class Recording:
         return self._feed_name[column]
 
     def fingerprint(self) -> str:
-        """Give digits that change when the feed's rows may have."""
-        return self._feed.fingerprint()
+        """Give digits that change when the feed's rows may have.
+
+        Raises:
+            FeedChangedError: a file that was there is gone or shorter.
+        """
+        try:
+            return self._feed.fingerprint()
+        except FeedChangedError as found:
+            raise FeedChangedError(self.source.name, found.problem) from None
 
     def size(self) -> int:
         """Give the bytes of the feed as it lies there."""
         return self._feed.size()
 
-    def between(self, start: int, end: int) -> pa.Table:
+    def between(self, start: int, end: int) -> RowsRead:
         """Give, in the feed's order, the rows that arrived in [start, end) and those without arrival that belong there.
 
         The latter are those whose event time lies in the span. Rows of other spans may come along.
@@ -99,7 +115,14 @@ class Recording:
         Returns:
             The payload and the column UNREADABLE; beside them what is told of rows (`told_rows`), where there is any.
         """
-        return self._table(map(self._landed, self._named(self._feed.read(self._where(start, end)))))
+        files: list[tuple[str, int]] = []
+
+        def noted(batch: pa.RecordBatch) -> pa.RecordBatch:
+            files.append((file_of(batch).decode(), batch.num_rows))
+            return self._landed(batch)
+
+        rows = self._table(map(noted, self._named(self._feed.read(self._where(start, end)))))
+        return RowsRead(rows, tuple(files) if self._feed.named else ())
 
     def odd_between(self, start: int, end: int) -> pa.Table:
         """Give such rows of those files of the feed that have not exactly its columns."""
@@ -205,6 +228,8 @@ class Recording:
         except TimezoneMissingError as found:
             example = f"{found.example}, in {Path(found.source).name}"
             raise TimezoneMissingError(self.source.name, found.column, example) from None
+        except FeedChangedError as found:
+            raise FeedChangedError(self.source.name, found.problem) from None
 
     def _landed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         timezone, columns, lost = self.source.feed.timezone, [], {}

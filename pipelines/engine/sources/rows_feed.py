@@ -28,10 +28,16 @@ class Feed(ABC):
     """Files with exactly these columns, in the order of their rows, that may stand for the rows that land."""
     odd: bool = False
     """Whether there are others beside `files`."""
+    named: bool = False
+    """Whether somebody gave its files their names, so that one that is gone is missed; a table names its own anew."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Give digits that change when the rows may have; cheap, nothing is read."""
+        """Give digits that change when the rows may have; cheap, nothing is read.
+
+        Raises:
+            FeedChangedError: a file that was there is gone or shorter; whose it is, the caller knows.
+        """
 
     @abstractmethod
     def size(self) -> int:

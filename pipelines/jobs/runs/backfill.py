@@ -21,7 +21,7 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
-from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.live.landing import require_landed
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.standing import flow_begun
@@ -35,7 +35,7 @@ from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.gate import blocking, reject
 from pipelines.jobs.runs.intervals import Backfill, Interval, Intervals, Ran, through, work_on
 from pipelines.jobs.runs.known import require_own_landing
-from pipelines.jobs.runs.replaced import require_arrivals
+from pipelines.jobs.runs.replaced import require_arrivals, require_files
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -165,7 +165,9 @@ def _standing(  # noqa: PLR0913 - a commit, and what its interval would be now
     if _is_of(written, now, wanted):
         return written
     if not wanted.accept_loss:
-        require_arrivals(counted(written, "landed"), now, Moments(wanted.flow.timezone).span(*span))
+        called = Moments(wanted.flow.timezone).span(*span)
+        require_arrivals(counted(written, "landed"), now, called)
+        require_files([load_manifest(wanted.landing, each) for each in written.sequences], now, wanted.base, called)
     driver.abandon(written.commit, why="its interval was run again, and is another now")
     return None
 

@@ -26,7 +26,7 @@ from pipelines.engine.tasks.stages import ColumnsSeen, check_tables, create_tabl
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import fingerprint_of
 from pipelines.jobs.runs.gate import Checked, Gate, blocking, hold, kept_words, publish_at_once
-from pipelines.jobs.runs.replaced import landed_before, require_arrivals
+from pipelines.jobs.runs.replaced import landed_before, require_arrivals, require_files, sequences_before
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -181,7 +181,9 @@ class Intervals:
         ends = self._final if interval == self._intervals[-1] else None
         sequence = land_interval(wanted.landing, wanted.flow, *interval, self._feeds, ends, standing, self._closed)
         if not wanted.accept_loss:
-            require_arrivals(before, sequence, Moments(wanted.flow.timezone).span(*interval))
+            called = Moments(wanted.flow.timezone).span(*interval)
+            require_arrivals(before, sequence, called)
+            require_files(sequences_before(wanted.landing, state, Span(*interval)), sequence, wanted.base, called)
         # Before anything is begun: a commit whose tables have other columns could never be finished.
         schemas = payloads_over(wanted.flow, (sequence,))
         check_tables(wanted.root, wanted.flow, schemas, self._seen)

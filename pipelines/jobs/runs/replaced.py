@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.files import durable
+from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.sources.files import called
 from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import FlowError
 from pipelines.jobs.environment.errors import WrongUse
@@ -19,13 +22,15 @@ from pipelines.jobs.runs.counts import counted
 from pipelines.operators.plain_words import counted as number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipelines.engine.commits.history import Entry, LogState, Span
-    from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.engine.landing.sequence import LandedSequence, LandedSource
     from pipelines.flows.model import Flow
     from pipelines.jobs.text.moments import Moments
 
+MOST_NAMED = 3
+"""Files that are gone and named; the rest are counted."""
 FILE = "flow_file.json"
 """In a run's folder: the path of the flow's file that made it last."""
 
@@ -67,6 +72,77 @@ def require_arrivals(before: Mapping[str, int], sequence: LandedSequence, interv
             "that were moved or removed, or add --accept-loss to replace the interval without them; what is there "
             "stays as it is"
         )
+
+
+def sequences_before(landing: Path, state: LogState, span: Span) -> list[LandedSequence]:
+    """Give what landed for what is published of a span.
+
+    Args:
+        landing: the folder of the run's sequences.
+        state: the log.
+        span: of a new commit; it replaces whole intervals.
+
+    Raises:
+        SequenceBrokenError: the manifest of one is gone or damaged.
+    """
+    numbers = (each for number in state.superseded_by(span) for each in state.commits[number].sequences)
+    return [load_manifest(landing, number) for number in numbers]
+
+
+class FromFile(NamedTuple):
+    """What rows of an interval came from one file."""
+
+    rows: int
+    mark: str
+    """The same for a file of another name that has the same rows."""
+
+
+def require_files(before: Sequence[LandedSequence], sequence: LandedSequence, base: Path, interval: str) -> None:
+    """Refuse to replace rows, published or held, whose file is gone, whatever else arrives in their interval.
+
+    A file that was given another name is not gone, nor is one that holds other rows now. What landed before files were
+    noted names none.
+
+    Args:
+        before: what landed for what would be replaced.
+        sequence: what lands now.
+        base: the folder that the feeds' paths are relative to.
+        interval: how a user calls it.
+
+    Raises:
+        WrongUse: names the files that are gone.
+    """
+    if any(each.id == sequence.id for each in before):
+        return
+    for name, landed in sequence.sources.items():
+        gone = _gone([each.sources[name] for each in before if name in each.sources], landed, base.absolute())
+        if gone:
+            told = " and ".join(f"{number_of(came.rows, 'row')} of {path}" for path, came in gone[:MOST_NAMED])
+            more = f" and of {number_of(len(gone) - MOST_NAMED, 'more file')}" if gone[MOST_NAMED:] else ""
+            raise WrongUse(
+                f"{interval} landed with {told}{more}, which `{name}` no longer has: put back the files that were "
+                "moved or removed, or add --accept-loss to replace the interval without them; what is there stays as "
+                "it is"
+            )
+
+
+def _gone(before: Sequence[LandedSource], landed: LandedSource, base: Path) -> list[tuple[str, FromFile]]:
+    now = _files_of([landed], base)
+    marks = {came.mark for came in now.values()}
+    found = ((path, came) for path, came in _files_of(before, base).items() if came.mark not in marks)
+    return [(path, came) for path, came in found if path not in now and not (base / path).exists()]
+
+
+def _files_of(landed: Sequence[LandedSource], base: Path) -> dict[str, FromFile]:
+    """Give, by path, what came from each file; none of a source that does not say so."""
+    contents: dict[str, ContentHash] = {}
+    for file in (file for each in landed for file in each.came):
+        contents[file.path] = contents.get(file.path, ContentHash()) + file.content
+    found = {path: FromFile(content.rows, content.text) for path, content in contents.items()}
+    for part in (part for each in landed if each.referenced is not None for part in each.referenced.files):
+        path = called(Path(part.path), base)
+        found[path] = FromFile(part.rows + (found[path].rows if path in found else 0), part.sha256)
+    return found
 
 
 def under_another_flow(state: LogState) -> list[list[Entry]]:

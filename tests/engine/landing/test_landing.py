@@ -42,7 +42,9 @@ from pipelines.engine.landing.manifest import MANIFEST, read_sequence, sequences
 from pipelines.engine.landing.stamp import Orphans, landed_row_schema, stamp
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.flows.feeds.csv import CsvSpec
+from pipelines.flows.feeds.json import JsonSpec
 from pipelines.flows.feeds.parquet import ParquetSpec
+from pipelines.flows.feeds.placing import Placing
 from pipelines.flows.grid import intervals
 from pipelines.flows.model import Flow, Source
 from pipelines.flows.reading import read_flow
@@ -51,6 +53,7 @@ from tests.wide import drawn as examples_of
 
 if TYPE_CHECKING:
     from pipelines.engine.landing.sequence import LandedSequence
+    from pipelines.flows.feeds.spec import FeedSpec
 
 ROOT = Path(__file__).parents[3]
 HOUR = 3_600_000_000
@@ -453,6 +456,55 @@ def test_a_feed_that_changes_while_it_lands_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FeedChangedError, match="must stand still"):
         land_interval(tmp_path / "landing", flow, 0, DAY, feeds)
     assert sequences(tmp_path / "landing") == []
+
+
+def lay_file(file: Path, landing: str) -> FeedSpec:
+    """Write some rows, and give the feed of which the file is one."""
+    if landing == "csv":
+        file.write_text(HEADER + line("a", 3, 1) * 50)
+        return CsvSpec(paths=("*.csv",), types=TYPES, nulls=("",))
+    if landing == "json":
+        file.write_text(json.dumps({"key": "a", "at": moment(3), "time": moment(1)}) + "\n")
+        return JsonSpec(paths=("*.json",), types={"key": "string", **TYPES})
+    moments = times(np.arange(50, dtype=np.int64))
+    pq.write_table(pa.table({"key": ["a"] * 50, "at": moments, "time": moments}), file)
+    return ParquetSpec(paths=("*.parquet",), landing=Placing[landing.upper()])
+
+
+@pytest.mark.parametrize("act", ["gone", "cut", "folder"])
+@pytest.mark.parametrize(
+    ("kind", "landing"), [("csv", "csv"), ("json", "json"), ("parquet", "copy"), ("parquet", "reference")]
+)
+def test_a_file_that_is_lost_between_two_intervals_is_named(tmp_path: Path, kind: str, landing: str, act: str) -> None:
+    lay_file(tmp_path / f"a.{kind}", landing)
+    file = tmp_path / f"b.{kind}"
+    flow = flow_of(feed=lay_file(file, landing), buckets=1)
+    feeds = open_recorded(flow, tmp_path)
+    land_interval(tmp_path / "landing", flow, 0, DAY, feeds)
+    before = file.stat().st_size
+    if act == "cut":
+        os.truncate(file, before // 2)
+    else:
+        file.unlink()
+    if act == "folder":
+        file.mkdir()
+    told = {"gone": "is gone", "cut": f"has {before // 2:,} bytes and had {before:,}", "folder": "is a file no more"}
+    with pytest.raises(FeedChangedError, match=f"files of source `rows` must stand still .*; b.{kind} {told[act]}"):
+        land_interval(tmp_path / "landing", flow, DAY, 2 * DAY, feeds)
+    assert len(sequences(tmp_path / "landing")) == 1, "what landed stands"
+
+
+def test_a_file_that_goes_while_it_is_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_of(feed=lay_file(tmp_path / "a.parquet", "copy"))
+    feeds = open_recorded(flow, tmp_path)
+
+    def gone(path: Path) -> None:
+        path.unlink()
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("pipelines.engine.sources.formats.parquet_feed.footer_of", gone)
+    with pytest.raises(FeedChangedError, match=r"`rows` must stand still .*; a\.parquet is gone"):
+        land_interval(tmp_path / "landing", flow, 0, DAY, feeds)
 
 
 @pytest.mark.parametrize(

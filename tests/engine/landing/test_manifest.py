@@ -18,7 +18,7 @@ from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.manifest import MANIFEST, close_sequence, load_manifest, new_folder
 from pipelines.engine.landing.progress import Position
 from pipelines.engine.landing.references import Reference, ReferencedRows
-from pipelines.engine.landing.seen_files import FileFate, FileLanded
+from pipelines.engine.landing.seen_files import FileCame, FileFate, FileLanded
 from pipelines.engine.landing.segments import json_bytes, spelled_segment
 from pipelines.engine.landing.sequence import LandedFile, LandedSequence, LandedSource, RowGroup, spelled_schema
 from pipelines.flows.feeds.spec import NOWHERE
@@ -128,6 +128,16 @@ def test_a_manifest_is_written_as_it_always_was(name: str, tmp_path: Path) -> No
     summed = f',\n "sum": {json.loads(written)["sum"]}\n}}'
     assert written == (GOLDEN / f"{name}.json").read_text(encoding="utf-8").removesuffix("\n}") + summed
     assert load_manifest(tmp_path, 1) == closed == replace(SEQUENCES[name], folder=closed.folder)
+
+
+def test_files_that_rows_came_from_are_said_where_there_are_any(tmp_path: Path) -> None:
+    came = (FileCame(path="in/ä.csv", content=HASH), FileCame(path="b.csv", content=ContentHash(rows=1)))
+    noted = sequence(sources={"rows": replace(ROWS, came=came), "none": EMPTY}, folder=new_folder(tmp_path, 1))
+    closed = close_sequence(noted)
+    said = json.loads((closed.folder / MANIFEST).read_text(encoding="utf-8"))["sources"]
+    assert said["rows"]["came"] == [{"path": file.path, "content": file.content.text} for file in came]
+    assert "came" not in said["none"]
+    assert load_manifest(tmp_path, 1) == closed
 
 
 def test_what_decides_nothing_is_read_back_too(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -44,8 +48,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ran(start: str, end: str, *more: str, flow: str = "flow.yaml") -> tuple[int, str]:
-    words = ["run", flow, "--start", start, "--end", end, "--engine", "core", "--no-check", *more]
+def as_parquet(folder: Path) -> None:
+    """Have the flow's files as Parquet, read where they lie."""
+    for file in (folder / "data").glob("*.csv"):
+        rows = pcsv.read_csv(file)
+        times = rows["at"].cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+        pq.write_table(rows.set_column(1, "at", times).sort_by("at"), file.with_suffix(".parquet"))
+        file.unlink()
+    feed = '{parquet: "data/*.parquet", landing: reference}'
+    (folder / "flow.yaml").write_text(re.sub("feed: .*", f"feed: {feed}", FLOW) + "buckets: 1\n")
+
+
+def ran(*words: str, flow: str = "flow.yaml") -> tuple[int, str]:
+    """Run from one day to another, or as other words say."""
+    span = ["--start", words[0], "--end", words[1], *words[2:]] if words[0] != "--plan" else [*words]
+    words = ("run", flow, "--engine", "core", "--no-check", *span)
     result = CliRunner().invoke(app, words)
     return result.exit_code, result.output
 
@@ -75,6 +92,67 @@ def test_a_day_whose_file_is_gone_is_not_replaced_by_nothing(folder: Path) -> No
     code, said = ran(*DAYS[1], "--accept-loss")
     assert (code, rows_of(folder)) == (0, 32)
     assert "landed 0 (20 before)" in said
+
+
+def lay_over_midnight(folder: Path) -> None:
+    """Have a row of the second day's file arrive on the third day."""
+    with (folder / "data" / "2024-01-02.csv").open("a") as file:
+        file.write("s1,2024-01-03T00:00:30,7\n")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_day_whose_file_is_gone_is_not_replaced_by_a_straggler(folder: Path, kind: str) -> None:
+    lay_over_midnight(folder)
+    if kind == "parquet":
+        as_parquet(folder)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    file = folder / "data" / f"2024-01-03.{kind}"
+    kept = file.read_bytes()
+    file.unlink()
+    code, said = ran(*DAYS[2])
+    assert code == 2
+    assert f"2024-01-03 landed with 20 rows of data/2024-01-03.{kind}, which `readings` no longer has" in said
+    assert "--accept-loss" in said
+    assert rows_of(folder) == 49
+    assert ran("--plan")[0] == 2
+    # Under another name the rows are there.
+    (folder / "data" / f"third.{kind}").write_bytes(kept)
+    assert ran(*DAYS[2])[0] == 0
+    assert rows_of(folder) == 49
+    (folder / "data" / f"third.{kind}").unlink()
+    code, said = ran(*DAYS[2], "--accept-loss")
+    assert (code, "landed 1 (21 before)" in said) == (0, True)
+    assert rows_of(folder) == 33
+    assert ran(*DAYS[2])[0] == 0, "what was accepted is not missed again"
+
+
+def test_a_renamed_file_beside_one_that_changed_is_not_missed(folder: Path) -> None:
+    lay_over_midnight(folder)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    (folder / "data" / "2024-01-03.csv").rename(folder / "data" / "third.csv")
+    lay_over_midnight(folder)
+    code, said = ran(*DAYS[2])
+    assert (code, "landed 22 (21 before)" in said) == (0, True)
+
+
+def test_a_file_that_changed_so_that_none_of_its_rows_arrive_on_a_day_is_there(folder: Path) -> None:
+    lay_over_midnight(folder)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    (folder / "data" / "2024-01-03.csv").write_text("sensor,at,value\ns1,2024-01-09T00:00:00,5\n")
+    code, said = ran(*DAYS[2])
+    assert (code, "landed 1 (21 before)" in said) == (0, True)
+
+
+def test_many_files_that_are_gone_are_counted(folder: Path) -> None:
+    for number in range(5):
+        rows = f"sensor,at,value\ns1,2024-01-02T0{number}:30:00,9\n"
+        (folder / "data" / f"more-{number}.csv").write_text(rows)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    for file in (folder / "data").glob("more-*.csv"):
+        file.unlink()
+    code, said = ran(*DAYS[1])
+    named = " and ".join(f"1 row of data/more-{number}.csv" for number in range(3))
+    assert (code, f"2024-01-02 landed with {named} and of 2 more files, which `readings`" in said) == (2, True)
 
 
 def test_a_held_day_whose_file_is_gone_stays_held(folder: Path) -> None:

@@ -17,7 +17,7 @@ from pipelines.engine.landing.file_rows import with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
+from pipelines.engine.sources.files import ListedFiles, bytes_of, called, find_files
 from pipelines.engine.sources.formats.csv_mending import BYTEWISE, Mending, with_last
 from pipelines.engine.sources.formats.csv_quotes import ends_between_quotes, is_cut_between_quotes
 from pipelines.engine.sources.recorded_feed import recorded
@@ -59,6 +59,8 @@ class Header(NamedTuple):
 class CsvFeed(Feed):
     """CSV files whose columns are those of the first that has all declared ones; undeclared ones there are strings."""
 
+    named = True
+
     def __init__(self, files: Sequence[Path], spec: CsvSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the headers.
 
@@ -66,6 +68,7 @@ class CsvFeed(Feed):
             FeedUnreadableError: none of them names the declared columns.
         """
         self._files, self._spec, self._terms, self._base = list(files), spec, terms, base
+        self._listed = ListedFiles(files, base)
         headers = {file: _header(file, spec.delimiter) for file in self._files}
         names = _columns(headers, spec)
         self.schema = pa.schema([(name, declared_type(spec.types.get(name, "string"))) for name in names])
@@ -77,7 +80,7 @@ class CsvFeed(Feed):
         """Give digits that change with the files or with how they are read."""
         spec = self._spec
         said = [dict(spec.types), spec.delimiter, list(spec.nulls), spec.timezone, spec.missing, spec.retyped]
-        return files_fingerprint(self._files, said)
+        return self._listed.fingerprint(said)
 
     def size(self) -> int:
         """Give the bytes of the files."""

@@ -18,7 +18,7 @@ from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name,
 from pipelines.engine.landing.types import declared_type
 from pipelines.engine.landing.undeclared import JSON, NOTHING, texts_of
 from pipelines.engine.sources.columns import spoilt
-from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
+from pipelines.engine.sources.files import ListedFiles, bytes_of, called, find_files
 from pipelines.engine.sources.formats.json_rows import read_json
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
@@ -38,16 +38,19 @@ if TYPE_CHECKING:
 class JsonFeed(Feed):
     """JSON lines; their columns are those declared."""
 
+    named = True
+
     def __init__(self, files: Sequence[Path], spec: JsonSpec, terms: ColumnTerms, base: Path) -> None:
         """Read nothing yet."""
         self._files, self._spec, self._terms, self._base = list(files), spec, terms, base
+        self._listed = ListedFiles(files, base)
         self.schema = pa.schema([(name, declared_type(spelled)) for name, spelled in spec.types.items()])
         self._held: tuple[str, list[pa.RecordBatch]] | None = None
 
     def fingerprint(self) -> str:
         """Give digits that change with the files or with how they are read."""
         spec = self._spec
-        return files_fingerprint(self._files, [list(spec.types.items()), spec.timezone, spec.missing, spec.retyped])
+        return self._listed.fingerprint([list(spec.types.items()), spec.timezone, spec.missing, spec.retyped])
 
     def size(self) -> int:
         """Give the bytes of the files."""

@@ -17,7 +17,7 @@ from pipelines.engine.landing.file_rows import DROPPED, Line, with_unreadable
 from pipelines.engine.landing.told_rows import alone, beside, in_file, new_name, note_new, told_column
 from pipelines.engine.landing.types import landed_column, landed_type, spelled_type, told_unreadable, unreadable
 from pipelines.engine.sources.columns import RAW_BYTES, Fit, fit, spoilt
-from pipelines.engine.sources.files import bytes_of, called, files_fingerprint, find_files
+from pipelines.engine.sources.files import ListedFiles, bytes_of, called, find_files
 from pipelines.engine.sources.footers import footer_of
 from pipelines.engine.sources.recorded_feed import recorded
 from pipelines.engine.sources.recording import recorded_terms
@@ -56,6 +56,8 @@ class FileShape(NamedTuple):
 class ParquetFeed(Feed):
     """Parquet files; row groups that `where` rules out are not read."""
 
+    named = True
+
     def __init__(self, files: Sequence[Path], spec: ParquetSpec, terms: ColumnTerms, base: Path) -> None:
         """Read the files' footers.
 
@@ -63,6 +65,7 @@ class ParquetFeed(Feed):
             FeedUnreadableError: none of them is Parquet.
         """
         self._paths, self._spec, self._terms = tuple(files), spec, terms
+        self._listed = ListedFiles(files, base)
         seen = [(file, *_columns(file)) for file in files]
         first = next((columns for _, columns, _ in seen if columns is not None), None)
         if first is None:
@@ -78,7 +81,7 @@ class ParquetFeed(Feed):
 
     def fingerprint(self) -> str:
         """Give digits that change with the files or with how they are read."""
-        return files_fingerprint(self._paths, ["parquet", self._spec.missing, self._spec.retyped])
+        return self._listed.fingerprint(["parquet", self._spec.missing, self._spec.retyped])
 
     def size(self) -> int:
         """Give the bytes of the files."""
