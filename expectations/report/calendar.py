@@ -116,7 +116,7 @@ class CalendarView:
 
 def calendar_view(facts: ReportFacts, clock: ReportClock) -> CalendarView | None:
     """Lay the calendar of a run out; none where the page has none."""
-    told = "as the run's tables tell; each leads to its page"
+    told = "as the run's tables and its sources tell; each leads to its page"
     return lay_out(facts.calendar, clock, told) if facts.calendar else None
 
 

@@ -130,12 +130,27 @@ def changed_sources(
     """
     if set(landed.sources) != set(flow.sources):
         return tuple(sorted(set(landed.sources) ^ set(flow.sources)))
-    if _untouched(landed, replace(flow, buckets=landed.buckets), feeds, standing):
+    if not must_be_read(landed, flow, feeds, standing):
         return ()
     span = Reading(landed.start, landed.end, landed.buckets, standing)
     arrived = {name: feeds[name].arrive(span, SourceProgress()) for name in flow.sources}
     found = tuple(name for name, each in arrived.items() if stands_as(landed.sources[name]) != _came_as(each))
     return found or (tuple(flow.sources) if landed.ledger.content != content_hash(ledger_of(arrived)) else ())
+
+
+def must_be_read(
+    landed: LandedSequence, flow: Flow, feeds: Mapping[str, SourceFeed], standing: Standing = Standing.LATER
+) -> bool:
+    """Say whether feeds have to be read to know what an interval would land with now; of `changed_sources`, likewise.
+
+    Args:
+        landed: what was landed of the interval.
+        flow: its sources.
+        feeds: what `open_recorded` gave, by source.
+        standing: of the interval in its run.
+    """
+    has_sources = set(landed.sources) == set(flow.sources)
+    return has_sources and not _untouched(landed, replace(flow, buckets=landed.buckets), feeds, standing)
 
 
 def land_reading(  # noqa: PLR0913 - where, what, and of what span

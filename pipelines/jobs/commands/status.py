@@ -14,7 +14,7 @@ from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
 from pipelines.jobs.facts.legs import behind
-from pipelines.jobs.facts.status import status_of
+from pipelines.jobs.facts.status import REPLACED, status_of
 from pipelines.jobs.runs.counts import numbered
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import NOTHING, utc_text
@@ -231,13 +231,15 @@ def _stopped_text(facts: Facts) -> str:
 
 
 def _stale_text(known: KnownRun, facts: Facts) -> str:
-    if not facts["stale"]:
-        return "nothing"
-    spans = (
-        f"{known.moments.span(each['start'], each['end'])} (began from what was replaced since): {each['command']}"
-        for each in facts["stale"]
-    )
-    return ("\n" + " " * 11).join(spans)
+    told = [_stale_line(known, each) for each in facts["stale"]]
+    if facts["unread"]:
+        told.append(f"{'' if told else 'nothing by the log and the flow; '}{facts['unread']}: {known.command('plan')}")
+    return ("\n" + " " * 11).join(told or ["nothing"])
+
+
+def _stale_line(known: KnownRun, stale: Facts) -> str:
+    line = f"{known.moments.span(stale['start'], stale['end'])} ({stale['why']})"
+    return f"{line}: {stale['command']}" if stale["command"] else line
 
 
 def lease_text(lease: Facts, now: int) -> str:
@@ -367,6 +369,6 @@ def _next_text(facts: Facts) -> str:
         begun = ", ".join(_pending_name(each) for each in _all_pending(facts))
         adopts = facts["pending"]["kind"] == CommitKind.ADOPT
         return f"next: {facts['next']}  ({'gives up' if adopts else 'finishes'} commit {begun})"
-    if facts["stale"]:
+    if any(each["why"] == REPLACED and each["command"] == facts["next"] for each in facts["stale"]):
         return f"next: {facts['next']}  (then ask status again: what follows may have become stale)"
     return f"next: {facts['next']}"

@@ -21,7 +21,8 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
 from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.narrowed import narrowed
-from pipelines.jobs.facts.planned import Planning, PlanState
+from pipelines.jobs.facts.planned import PlanState
+from pipelines.jobs.facts.planning import plan_of
 from pipelines.jobs.facts.report import (
     Reported,
     account_facts,
@@ -35,7 +36,6 @@ from pipelines.jobs.facts.report import (
 from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted, ledger_counts
 from pipelines.jobs.runs.gate import accepted_words
-from pipelines.jobs.runs.in_use import edited
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _sources(about: Reported) -> Iterator[report.SourceFacts]:
 
 
 def calendar_of(about: Reported, checks: Sequence[Quality]) -> list[CalendarDay]:
-    """Say how each day of a run stands, in order; what its sources hold is not looked at, `pulseline plan` does that.
+    """Say how each day of a run stands, in order, as its plan does.
 
     Args:
         about: the whole run.
@@ -179,16 +179,9 @@ def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:
 
 def _intervals(about: Reported) -> Iterator[CalendarDay]:
     """Give the intervals that were run, or should have been."""
-    state, flow = about.state, about.flow
-    if not any(entry.kind is CommitKind.INTERVAL for entry in state.commits.values()):
+    if not any(entry.kind is CommitKind.INTERVAL for entry in about.state.commits.values()):
         return
-    planning = Planning(
-        flow=flow,
-        state=state,
-        changed=lambda _: (),
-        edit=lambda entry: str(edited(state, entry.commit, flow)) or "its definition is another",
-    )
-    for each in planning.plan().found:
+    for each in plan_of(about.known).found:
         yield CalendarDay(
             start=each.span.start, end=each.span.end, state=STATES[each.state], cause=each.why, rows=each.rows
         )

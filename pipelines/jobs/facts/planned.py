@@ -2,7 +2,7 @@
 
 An interval stands as it is while three things do: what arrived for it, what the flow means, and the carry that it began
 from. Whichever changed is its cause; what follows it in the run follows it in the plan, until a carry comes out as it
-was.
+was. A run of it that was rejected replaced nothing: of itself that is no cause for what follows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.engine.commits.history import OPEN_STATES, START_OF_RUN, CommitKi
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.grid import intervals
 from pipelines.jobs.runs.counts import counted
-from pipelines.jobs.runs.gate import REJECTED
+from pipelines.jobs.runs.gate import REJECTED, is_accepted
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -61,6 +61,10 @@ class PlannedInterval:
     """That landed, where it ran."""
     follows: bool = False
     """Whether only what comes before it makes it stale: it is left alone where the carry comes out as it was."""
+    rejected: int | None = None
+    """The commit of its last run, where that was rejected."""
+    stands: bool = False
+    """Whether what readers see of it would come out the same, though its last run was rejected."""
 
     @property
     def runs(self) -> bool:
@@ -81,6 +85,8 @@ class RunPlan:
     seconds_a_row: float
     """Measured over what is published."""
     usual_rows: float
+    unread: str = ""
+    """What its sources may hold otherwise was not read, and why; nothing where all was looked at."""
 
     @cached_property
     def left(self) -> tuple[PlannedInterval, ...]:
@@ -170,7 +176,7 @@ class Planning:
             return PlannedInterval(span=span, state=PlanState.HELD, cause=WAITS, commit=last.commit, rows=_rows(last))
         if last is not None and last.state is State.REJECTED:
             cause = _rejected(last)
-            return PlannedInterval(span=span, state=PlanState.RED, cause=cause, rows=_rows(last))
+            return PlannedInterval(span=span, state=PlanState.RED, cause=cause, rows=_rows(last), rejected=last.commit)
         return PlannedInterval(span=span, state=PlanState.PLANNED)
 
     def _last(self, span: Span) -> Entry | None:
@@ -181,10 +187,9 @@ class Planning:
     def _of(self, entry: Entry) -> PlannedInterval:
         """Say where a published interval stands by itself."""
         made = PlannedInterval(span=entry.span, state=PlanState.PUBLISHED, commit=entry.commit, rows=_rows(entry))
-        last = self._last(entry.span)
-        if last is not None and last.state is State.REJECTED and last.commit > entry.commit:
-            cause = f"{_rejected(last)}; commit {entry.commit} stands"
-            return replace(made, state=PlanState.RED, cause=cause)
+        rejected = self._rejected(entry)
+        if rejected is not None and not let_pass(entry, rejected):
+            return self._attempted(made, entry, rejected)
         pending = self.state.pending
         if pending is not None and pending.span == entry.span and pending.commit > entry.commit:
             if pending.state is State.WRITTEN:
@@ -192,6 +197,18 @@ class Planning:
             return replace(made, state=PlanState.STALE, cause=f"commit {pending.commit} in its place is not finished")
         stale = self._stale(entry)
         return made if stale is None else replace(made, state=PlanState.STALE, cause=stale)
+
+    def _rejected(self, entry: Entry) -> Entry | None:
+        """Give the last run of a published interval, where it was rejected."""
+        last = self._last(entry.span)
+        return last if last is not None and last.state is State.REJECTED and last.commit > entry.commit else None
+
+    def _attempted(self, made: PlannedInterval, entry: Entry, last: Entry) -> PlannedInterval:
+        """Say where a published interval stands whose last run was rejected: of the same rows nothing follows it."""
+        stale = self._stale(entry)
+        cause = f"{_rejected(last)}; commit {entry.commit} stands{f', and {stale}' if stale else ''}"
+        stands = stale is None and last.sequences == entry.sequences
+        return replace(made, state=PlanState.RED, cause=cause, rejected=last.commit, stands=stands)
 
     def _stale(self, entry: Entry) -> str | None:
         if entry in self.state.stale:
@@ -203,6 +220,16 @@ class Planning:
         return (
             f"what arrives of {' and '.join(sources)} is not what landed: a late or changed file" if sources else None
         )
+
+
+def let_pass(entry: Entry, last: Entry) -> bool:
+    """Say whether the same rows were rejected again for what a person had accepted of a published commit.
+
+    Args:
+        entry: the commit that readers see.
+        last: the later one of its span, which was rejected.
+    """
+    return last.sequences == entry.sequences and is_accepted(entry.verdict, last.verdict)
 
 
 def _superseded(state: LogState, entry: Entry) -> str:
@@ -219,7 +246,7 @@ def _chained(found: Sequence[PlannedInterval]) -> list[PlannedInterval]:
         if each.state is PlanState.PUBLISHED and root is not None:
             chained.append(replace(each, state=PlanState.STALE, cause=None, follows=True))
             continue
-        root = each if root is None and each.runs else root
+        root = each if root is None and each.runs and not each.stands else root
         chained.append(each)
     return chained
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.arrived import Standing
-from pipelines.engine.landing.index import changed_sources
+from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.index import changed_sources, must_be_read
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.catalog import open_recorded
-from pipelines.flows.definition import flow_to_json
+from pipelines.flows.definition import flow_from_json, flow_to_json
+from pipelines.flows.errors import GridError
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import cut_at
 from pipelines.jobs.environment.errors import WrongUse
@@ -22,18 +26,26 @@ from pipelines.jobs.environment.parameters import parameter_words, parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, publishing, read_settings
 from pipelines.jobs.facts.planned import Planning, PlanState, RunPlan
 from pipelines.jobs.runs.in_use import as_run, edited
+from pipelines.jobs.runs.known import is_replayed
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
+    from pipelines.jobs.runs.known import KnownRun
 
 FOUND: dict[str, dict[int, tuple[tuple[object, ...], tuple[str, ...]]]] = {}
 """By landing and sequence, what it was held against and what was found: where a file changed, every interval is read
 again, and a page is asked for again and again."""
+GLANCE_BYTES = 32 << 20
+"""Bytes of files that changed, counted once an interval, which `plan_of` reads at most; `planned` reads all."""
+UNREADABLE = (LandingError, OSError, pa.ArrowException)
+MOST_SAID = 200
+"""Characters of why sources cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,44 +74,115 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
     root = settings.root(flow.name, wanted.run)
     state = log_state(root)
     flow = as_run(flow, state)
-    if any(row.kind is CommitKind.EPOCH for row in state.published):
+    if _streams(state):
         see = f"run `{wanted.run}` of {flow.name} streams: see {command('status', wanted.flow, run=wanted.run)}"
         raise WrongUse(f"a plan is of intervals that `pulseline run` makes; {see}")
     start, end = (
         None if given is None else cut_at(flow, given, name)
         for given, name in ((wanted.start, "start"), (wanted.end, "end"))
     )
-    changed = _changed(settings, flow, wanted.run)
-    planning = Planning(
-        flow=flow,
-        state=state,
-        changed=changed,
-        edit=lambda entry: str(edited(state, entry.commit, flow)),
-        start=start,
-        end=end,
-    )
-    return flow, planning.plan()
+    held = _Held(settings, flow, wanted.run)
+    return flow, replace(_planning(flow, state, held.changed), start=start, end=end).plan()
 
 
-def _changed(settings: Settings, flow: Flow, run: str) -> Callable[[Entry], tuple[str, ...]]:
-    landing = landed_path(settings.root(flow.name, run))
-    feeds = open_recorded(flow, settings.feeds_base(flow))
-    found = FOUND.setdefault(str(landing), {})
-    now = (json.dumps(flow_to_json(flow)), *(feed.fingerprint() for feed in feeds.values()))
+def plan_of(known: KnownRun) -> RunPlan:
+    """Say where each interval of a run stands, as `planned` does, for whoever tells of the run as a whole.
 
-    def looked(number: int, standing: Standing) -> tuple[str, ...]:
-        landed = load_manifest(landing, number)
+    Where files that changed are large, or many intervals landed of them, they are not read; the plan then says so. Of a
+    run that streams, or that a replay made, the log alone is asked: nothing of it is run again by intervals.
+
+    Args:
+        known: the run.
+    """
+    state, made = known.state, flow_from_json(known.definition)
+    if not state.published or _streams(state) or is_replayed(known.root):
+        return Planning(flow=made, state=state, changed=_nothing, edit=lambda _: "").plan()
+    flow = as_run(known.flow_now or made, state)
+    try:
+        return _glanced(known, flow)
+    except UNREADABLE as error:
+        why = f"what its sources hold now cannot be read ({' '.join(str(error).split())[:MOST_SAID]})"
+        return replace(_planning(flow, state, _nothing).plan(), unread=why)
+    except GridError:
+        why = "the grid of the flow's file is not that of the run"
+        return replace(_planning(made, state, _nothing).plan(), unread=why)
+
+
+def _glanced(known: KnownRun, flow: Flow) -> RunPlan:
+    """Make the plan of a run; files that changed are read where they are small."""
+    held = _Held(read_settings(), flow, known.run)
+    planning = _planning(flow, known.state, held.changed)
+    changed = sum(map(held.must_be_read, planning.published))
+    if changed * held.size() <= GLANCE_BYTES:
+        return planning.plan()
+    why = f"files of its sources changed since, and were not read again for {counted(changed, 'interval')}"
+    return replace(_planning(flow, known.state, _nothing).plan(), unread=why)
+
+
+def _streams(state: LogState) -> bool:
+    return any(row.kind is CommitKind.EPOCH for row in state.published)
+
+
+def _planning(flow: Flow, state: LogState, changed: Callable[[Entry], tuple[str, ...]]) -> Planning:
+    return Planning(flow=flow, state=state, changed=changed, edit=lambda entry: str(edited(state, entry.commit, flow)))
+
+
+def _nothing(_: Entry) -> tuple[str, ...]:
+    return ()
+
+
+class _Held:
+    """What the sources of a run hold now, against what landed."""
+
+    def __init__(self, settings: Settings, flow: Flow, run: str) -> None:
+        """Open the sources.
+
+        Raises:
+            LandingError: a feed is missing, or does not have what its source says of it, or is no recording.
+        """
+        self._landing, self._flow = landed_path(settings.root(flow.name, run)), flow
+        self._feeds = open_recorded(flow, settings.feeds_base(flow))
+        self._found = FOUND.setdefault(str(self._landing), {})
+        self._now = (json.dumps(flow_to_json(flow)), *(feed.fingerprint() for feed in self._feeds.values()))
+
+    def size(self) -> int:
+        """Give the bytes of the sources."""
+        return sum(feed.size() or 0 for feed in self._feeds.values())
+
+    def changed(self, entry: Entry) -> tuple[str, ...]:
+        """Name the sources of which a published interval would land with other rows now."""
+        standing = _standing(entry)
+        return tuple(dict.fromkeys(name for number in entry.sequences for name in self._looked(number, standing)))
+
+    def must_be_read(self, entry: Entry) -> bool:
+        """Say whether the sources have to be read for that."""
+        standing = _standing(entry)
+        landed = {number: load_manifest(self._landing, number) for number in entry.sequences}
+        return any(
+            self._remembered(number, each, standing) is None and must_be_read(each, self._flow, self._feeds, standing)
+            for number, each in landed.items()
+        )
+
+    def _looked(self, number: int, standing: Standing) -> tuple[str, ...]:
+        landed = load_manifest(self._landing, number)
+        before = self._remembered(number, landed, standing)
+        if before is not None:
+            return before
+        found = changed_sources(landed, self._flow, self._feeds, standing)
+        self._found[number] = (self._key(landed, standing), found)
+        return found
+
+    def _remembered(self, number: int, landed: LandedSequence, standing: Standing) -> tuple[str, ...] | None:
+        key, found = self._found.get(number, ((), None))
+        return found if key == self._key(landed, standing) else None
+
+    def _key(self, landed: LandedSequence, standing: Standing) -> tuple[object, ...]:
         stood = (landed.ledger.content, *((each.feed, each.content) for each in landed.sources.values()))
-        before = found.get(number)
-        if before is None or before[0] != (now, stood, standing):
-            before = found[number] = ((now, stood, standing), changed_sources(landed, flow, feeds, standing))
-        return before[1]
+        return self._now, stood, standing
 
-    def changed(entry: Entry) -> tuple[str, ...]:
-        standing = Standing.LATER if entry.parent else Standing.FIRST
-        return tuple(dict.fromkeys(name for number in entry.sequences for name in looked(number, standing)))
 
-    return changed
+def _standing(entry: Entry) -> Standing:
+    return Standing.LATER if entry.parent else Standing.FIRST
 
 
 def summary(plan: RunPlan) -> str:
@@ -116,16 +199,29 @@ def summary(plan: RunPlan) -> str:
 
 
 def next_step(wanted: PlanRequest, plan: RunPlan) -> str:
-    """Spell the command to type next: a commit that waits for somebody's word comes before all that would run."""
+    """Spell the command to type next: a commit that waits for somebody's word comes before all that would run.
+
+    A run that was rejected is looked at before it is made again: that says how somebody can decide of it.
+    """
     held = next((each.commit for each in plan.found if each.state is PlanState.HELD), None)
     if held is not None:
         return publishing(wanted.flow, held, run=wanted.run)
+    rejected = next((each.rejected for each in plan.left if each.rejected is not None), None)
+    if rejected is not None:
+        check, again = (
+            command(*words, run=wanted.run)
+            for words in (("check", wanted.flow, "--commit", str(rejected)), _running(wanted))
+        )
+        return f"{check}, which shows what broke it and how to decide of it; once that is put right, {again}"
     if not plan.found:
         return shlex.join(["pulseline", "flows", "validate", wanted.flow]) + ", which says in which days there are rows"
     if plan.left:
-        given = parameter_words(parameters_of(wanted.params))
-        return command("run", wanted.flow, "--plan", *_bounds(wanted), *given, run=wanted.run)
+        return command(*_running(wanted), run=wanted.run)
     return command("report", wanted.flow, run=wanted.run)
+
+
+def _running(wanted: PlanRequest) -> tuple[str, ...]:
+    return ("run", wanted.flow, "--plan", *_bounds(wanted), *parameter_words(parameters_of(wanted.params)))
 
 
 def _bounds(wanted: PlanRequest) -> list[str]:

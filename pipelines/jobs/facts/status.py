@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from pipelines.jobs.facts.buffers import buffers_facts
 from pipelines.jobs.facts.history import history_of
 from pipelines.jobs.facts.legs import behind, legs_facts
 from pipelines.jobs.facts.live import epochs_folded, is_played, live_of
+from pipelines.jobs.facts.planned import PlanState, let_pass
+from pipelines.jobs.facts.planning import plan_of
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.promised import newest_of, promises
 from pipelines.jobs.runs.counts import counted, ledger_counts, stream_counts
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.jobs.facts.planned import PlannedInterval, RunPlan
     from pipelines.jobs.runs.gate import GateFinding
     from pipelines.jobs.runs.known import KnownRun
 
@@ -46,6 +50,7 @@ MOST_SAID = 200
 KINDS_OF = {"newest": KIND_NAMES, "newest_cti": ("cti",)}
 GO_ON = ("pulseline run", "pulseline stream")
 """Commands that go on with the flow that the run was made by, and with no other."""
+REPLACED = "began from what was replaced since"
 LAST = 10
 """Commits that are told one by one; idle epochs in a row count as one."""
 
@@ -63,6 +68,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
     before = len(damaged)
     live = _read(lambda: live_of(known, now) or {}, {}, damaged) or None
     is_known = len(damaged) == before
+    plan = plan_of(known)
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -80,7 +86,8 @@ def status_of(known: KnownRun, now: int) -> Facts:
         "broken": _broken(known),
         "unsettled": _unsettled(known),
         "rejected": rejected_of(known),
-        "stale": _stale(known),
+        "stale": _stale(known, plan),
+        "unread": plan.unread or None,
         "edited": unapplied(known),
         "other_flow": others_text(under_another_flow(known.state), known.moments),
         "live": live,
@@ -268,42 +275,74 @@ def command_for(known: KnownRun, row: Entry) -> str:
 
 
 def rejected_of(known: KnownRun) -> Facts | None:
-    """Tell the newest commit that was rejected, unless its span was published behind it."""
+    """Tell the newest commit that was rejected.
+
+    Not where its span was published behind it, or a person had let the same rows pass, which stand.
+    """
     rejected = {number: row for number, row in known.state.commits.items() if row.state is State.REJECTED}
     newest = rejected.get(max(rejected, default=0))
     later = [row for row in known.state.published if newest is not None and row.commit > newest.commit]
     if newest is None or any(row.span.meets(newest.span) for row in later):
         return None
+    stands = known.state.at(newest.span)
+    if stands is not None and let_pass(stands, newest):
+        return None
     return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
 
 
-def _stale(known: KnownRun) -> list[Facts]:
-    """Give runs of stale commits that follow one another, and the command that heals each.
+def _stale(known: KnownRun, plan: RunPlan) -> list[Facts]:
+    """Give what is stale and follows one another for the same cause, and the command that heals each.
 
-    Intervals are run again. A stream that began from an interval which was replaced goes back to what replaced it.
+    Intervals are run again, by their plan where the flow or what arrives has changed; what only follows them may come
+    out as it is, and has no command. A stream that began from an interval which was replaced goes back to what replaced
+    it.
     """
+    replaced = {row.commit for row in known.state.stale}
+
+    def why(each: PlannedInterval) -> str:
+        return REPLACED if each.commit in replaced else each.why
+
+    groups = [list(group) for _, group in groupby(plan.found, key=lambda each: (each.state, why(each)))]
+    found = [
+        {
+            "start": group[0].span.start,
+            "end": group[-1].span.end,
+            "commits": [each.commit for each in group],
+            "why": why(group[0]),
+            "command": _healing(known, group, why(group[0])),
+        }
+        for group in groups
+        if group[0].state is PlanState.STALE
+    ]
+    return [*found, *_stale_epochs(known)]
+
+
+def _healing(known: KnownRun, group: Sequence[PlannedInterval], why: str) -> str | None:
+    if why == REPLACED:
+        return known.run_command(group[0].span.start, group[-1].span.end)
+    return None if group[0].follows else known.command("run", "--plan")
+
+
+def _stale_epochs(known: KnownRun) -> list[Facts]:
     spans: list[list[Entry]] = []
     for row in known.state.stale:
+        if row.kind is CommitKind.INTERVAL:
+            continue
         if spans and spans[-1][-1].span.end == row.span.start and spans[-1][-1].kind is row.kind:
             spans[-1].append(row)
         else:
             spans.append([row])
+    ends = {row.span.end: row.commit for row in known.state.published if row.kind is CommitKind.INTERVAL}
     return [
         {
             "start": rows[0].span.start,
             "end": rows[-1].span.end,
             "commits": [row.commit for row in rows],
-            "command": _healing(known, rows),
+            "why": REPLACED,
+            "command": known.command("reset", "--to", str(ends[rows[0].span.start])),
         }
         for rows in spans
     ]
-
-
-def _healing(known: KnownRun, rows: Sequence[Entry]) -> str:
-    if rows[0].kind is CommitKind.INTERVAL:
-        return known.run_command(rows[0].span.start, rows[-1].span.end)
-    ends = {row.span.end: row.commit for row in known.state.published if row.kind is CommitKind.INTERVAL}
-    return known.command("reset", "--to", str(ends[rows[0].span.start]))
 
 
 def _shown(known: KnownRun) -> list[list[Entry]]:
@@ -354,16 +393,23 @@ def _next(known: KnownRun, facts: Facts) -> str:
     if is_replayed(known.root):
         # Made by a replay: nothing goes on from it.
         return known.command("show", list(known.streams)[-1])
-    for waits in (facts["pending"], *facts["stale"]):
+    for waits in (facts["pending"], *(each for each in facts["stale"] if each["why"] == REPLACED)):
         if waits:
             return str(waits["command"])
     if facts["live"]:
         lost = facts["replay"] and facts["replay"]["lost"]
         return f"{'bring back the storage of a buffer, then ' if lost else ''}{_next_live(known, facts)}"
+    return _next_of_intervals(known, facts)
+
+
+def _next_of_intervals(known: KnownRun, facts: Facts) -> str:
+    """Spell what goes on with a backfill, or makes anew what is stale."""
     if facts["rejected"]:
         # Behind a flow that was applied the days before may have to be made anew as well.
         is_of_more = known.is_applied and known.state.published
         return known.command("plan") if is_of_more else known.looking_at(facts["rejected"]["commit"])
+    if heals := next((each["command"] for each in facts["stale"] if each["command"]), None):
+        return str(heals)
     return known.next_command() if known.state.published else known.first_command()
 
 

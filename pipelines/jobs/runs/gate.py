@@ -161,6 +161,19 @@ def accepted_words(verdict: str | None) -> str:
     return said.partition("; ")[0] if said.startswith(f"{ACCEPTED} by ") else ""
 
 
+def is_accepted(verdict: str | None, broken: str | None) -> bool:
+    """Say whether a person let pass just what another commit was rejected for.
+
+    Args:
+        verdict: of the commit that was let pass.
+        broken: the verdict of the one that was rejected.
+
+    >>> is_accepted("accepted by ann: the feed was down; ordered: 3 rows break it", "ordered: 3 rows break it")
+    True
+    """
+    return bool(broken and accepted_words(verdict)) and str(verdict).endswith(f"; {broken}")
+
+
 def kept_words(judged: Sequence[GateFinding]) -> str:
     """Say how many expectations hold, and how many only warn.
 

@@ -15,14 +15,22 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.plan import run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.overview import calendar_of
 from pipelines.jobs.facts.planning import PlanRequest
-from pipelines.jobs.runs.gate import hold
+from pipelines.jobs.facts.report import Reported
+from pipelines.jobs.runs.gate import RejectedError, hold
+from pipelines.jobs.runs.known import open_run
 from tests.jobs.commands.test_status_live import Stage, hours
 from tests.jobs.conftest import trips
 
 if TYPE_CHECKING:
+    from pipelines.engine.commits.driver import Driver
+    from pipelines.engine.commits.history import Entry
     from tests.jobs.conftest import House
+
+BROKEN = "ordered: 1 row breaks `it is so`"
 
 
 @pytest.fixture
@@ -163,6 +171,64 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     with open_driver(house.root, flow="tiny") as driver:
         driver.reject(3, verdict="not ours")
     assert states(house) == ["published", "published", "red"]
+
+
+def accepting(driver: Driver, entry: Entry) -> Entry:
+    """Publish a commit as a person does who lets pass what it breaks."""
+    return driver.publish(entry.commit, verdict=f"accepted by ann: known; so far; {BROKEN}")
+
+
+def rejecting(driver: Driver, entry: Entry) -> Entry:
+    """Reject a commit as its gate does."""
+    driver.reject(entry.commit, verdict=BROKEN)
+    raise RejectedError(entry.commit, BROKEN)
+
+
+def calendar() -> list[str]:
+    """Give the state of each day as the site and the overview have it."""
+    found = calendar_of(Reported(known=open_run("tiny", "main")), ())
+    return [day.state.value for day in found]
+
+
+def test_what_a_person_accepted_stands_though_the_same_rows_were_rejected_again(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    house.backfill("2013-01-02", "2013-01-03", gate=accepting)
+    with pytest.raises(RejectedError):
+        house.backfill("2013-01-02", "2013-01-03", gate=rejecting)
+    house.backfill("2013-01-03", "2013-01-04")
+    assert states(house) == calendar() == ["published"] * 3
+    show_status("tiny", "main", as_json=True, tell=house.tell)
+    told = json.loads(house.text)
+    assert (told["stale"], told["rejected"]) == ([], None)
+    assert told["next"] == "pulseline run tiny --start 2013-01-04 --end 2013-01-05"
+
+
+def test_nothing_follows_a_day_whose_same_rows_were_rejected_and_the_plan_says_what_to_look_at(three: House) -> None:
+    ran(three)
+    with pytest.raises(RejectedError):
+        three.backfill("2013-01-02", "2013-01-03", gate=rejecting)
+    assert states(three) == ["published", "red", "published"]
+    assert calendar() == ["published", "rejected", "published"]
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    *_, summary, step = three.text.splitlines()
+    assert summary.startswith("running would run 1 interval of 3")
+    assert step == (
+        "next: pulseline check tiny --commit 4, which shows what broke it and how to decide of it; once that is put "
+        "right, pulseline run tiny --plan"
+    )
+
+
+def test_a_day_that_was_rejected_with_other_rows_is_told_with_what_changed_and_is_followed(three: House) -> None:
+    ran(three)
+    feed(three, pa.concat_tables([trips().slice(0, 14), trips().slice(15)]))
+    with pytest.raises(RejectedError):
+        three.backfill("2013-01-02", "2013-01-03", gate=rejecting)
+    assert states(three) == ["published", "red", "stale"]
+    assert calendar() == ["published", "rejected", "stale"]
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    assert (
+        f"commit 4 was rejected: {BROKEN}; commit 2 stands, and what arrives of trips is not what landed" in three.text
+    )
 
 
 def test_of_several_parts_the_last_alone_waits_and_one_line_of_json_has_the_commits_of_all(three: House) -> None:

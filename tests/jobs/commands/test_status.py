@@ -17,11 +17,17 @@ from pipelines.engine.commits.history import LogState, Span, State
 from pipelines.engine.commits.instants import NoInstantError, versions_at
 from pipelines.engine.commits.lease import Renewal, write_renewal
 from pipelines.engine.commits.log import CommitLog
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.plan import show_plan
 from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
 from pipelines.jobs.commands.status import lease_text, show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts import planning
+from pipelines.jobs.facts.overview import calendar_of
+from pipelines.jobs.facts.planning import PlanRequest
+from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.facts.status import status_of
 from pipelines.jobs.runs.known import KnownRun, open_run
 from pipelines.jobs.text.moments import utc_text
@@ -105,6 +111,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "stopped",
         "rejected",
         "stale",
+        "unread",
         "edited",
         "other_flow",
         "unsettled",
@@ -175,12 +182,55 @@ def test_stale_intervals_are_named_with_the_command_that_runs_them_again(house: 
     pq.write_table(rows.slice(1), feed)
     house.backfill("2013-01-01", "2013-01-02")
     stale = facts(house)["stale"]
-    assert [each["commits"] for each in stale] == [[2]]
+    assert [each["commits"] for each in stale] == [[2], [3]]
     text = status(house)
     assert "stale      2013-01-02 (began from what was replaced since): pulseline run tiny" in text
+    assert "\n           2013-01-03 (what comes before it is run again)\n" in text
     assert "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03  (then ask status again" in text
     assert "superseded by 4" in text
     assert "published, replaces 1" in text
+
+
+@pytest.mark.parametrize(
+    ("is_flow", "why"), [(True, "the flow has changed since: "), (False, "what arrives of trips ")]
+)
+def test_what_is_stale_is_what_the_plan_and_the_site_call_so(house: House, is_flow: bool, why: str) -> None:  # noqa: FBT001 - a parameter
+    house.backfill("2013-01-01", "2013-01-04")
+    flows = house.config / "flows"
+    if is_flow:
+        file = flows / "tiny.yaml"
+        file.write_text(file.read_text().replace("delay: 1h", "delay: 2h"))
+        apply_flow(ApplyRequest(flow="tiny"), house.tell)
+    else:
+        rows = pq.read_table(flows / "trips.parquet")
+        pq.write_table(rows.slice(1), flows / "trips.parquet")
+    house.printed.clear()
+    found = facts(house)
+    assert [number for each in found["stale"] for number in each["commits"]] == [1, 2, 3]
+    assert found["stale"][0]["why"].startswith(why)
+    assert found["next"] == "pulseline run tiny --plan"
+    assert f"\nstale      2013-01-01{' until 2013-01-04' if is_flow else ''} ({why}" in status(house)
+    show_plan(PlanRequest(flow="tiny", as_json=True), house.tell)
+    plan = [json.loads(line)["state"] for line in house.printed[:-1]]
+    days = calendar_of(Reported(known=open_run("tiny", "main")), ())
+    assert plan == [day.state.value for day in days] == ["stale"] * 3
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_of_sources_that_were_not_read_it_says_so(house: House, monkeypatch: pytest.MonkeyPatch, gone: bool) -> None:  # noqa: FBT001 - a parameter
+    house.backfill("2013-01-01", "2013-01-04")
+    feed = house.config / "flows" / "trips.parquet"
+    pq.write_table(pq.read_table(feed).slice(1), feed)
+    if gone:
+        feed.unlink()
+    monkeypatch.setattr(planning, "GLANCE_BYTES", 0)
+    text = status(house)
+    why = (
+        "what its sources hold now cannot be read (a feed must be there; nothing is trips.parquet"
+        if gone
+        else "files of its sources changed since, and were not read again for 3 intervals: pulseline plan tiny\n"
+    )
+    assert f"\nstale      nothing by the log and the flow; {why}" in text
 
 
 def test_a_lease_that_is_held_names_its_holder(house: House) -> None:
