@@ -89,12 +89,20 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
     """
     known = open_run(flow, run)
     # Reading takes a while, in which a driver renews its lease: that was not in the future.
-    facts = status_of(known, wall_ticks()) | {"now_at": wall_ticks()}
+    facts = status_of(known, wall_ticks()) | {"red": _red(known), "now_at": wall_ticks()}
     if as_json:
         tell(json.dumps(_readable(facts), ensure_ascii=False))
         return
     for text in _texts(known, facts):
         tell(text)
+
+
+def _red(known: KnownRun) -> str | None:
+    """Say which published days do not hold, and what to type to see why; None where all do."""
+    from pipelines.jobs.facts.home import red_days
+
+    need = red_days(known)
+    return None if need is None else f"{need.words}: {need.command}"
 
 
 def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON
@@ -115,6 +123,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled = [
         ("published", _published_text(known, facts)),
         *([("broken", facts["broken"])] if facts["broken"] else []),
+        *([("red", facts["red"])] if facts["red"] else []),
         *([("damaged", facts["damaged"])] if facts["damaged"] else []),
         *([("stopped", stopped)] if (stopped := _stopped_text(facts)) else []),
         *[("pending", _pending_text(known, facts, each)) for each in _all_pending(facts)],

@@ -19,6 +19,7 @@ from expectations.report.words import ReportClock, counted
 from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import HolderStanding
+from pipelines.engine.commits.quality import read_quality
 from pipelines.errors import PulselineError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
@@ -155,18 +156,32 @@ def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[
         if not day.is_accepted:
             by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
-        days = by_state[state]
-        tone = Tone.BAD if state in {CalendarState.RED, CalendarState.REJECTED} else Tone.OPEN
-        spans = clock.span(days[0].start, days[0].end)
-        more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
-        verb = "is" if len(days) == 1 else "are"
-        cause = f": {days[0].cause}" if days[0].cause else ""
-        yield Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
+        yield _of_days(about, state, by_state[state], clock)
     for each in facts.expectations:
         since = each.memory.since
         if each.severity != BLOCKING and since is not None:
             words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
             yield Need(tone=Tone.OPEN, words=words)
+
+
+def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay], clock: ReportClock) -> Need:
+    """Say that days of one state need a person."""
+    tone = Tone.BAD if state in {CalendarState.RED, CalendarState.REJECTED} else Tone.OPEN
+    spans = clock.span(days[0].start, days[0].end)
+    more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
+    verb = "is" if len(days) == 1 else "are"
+    cause = f": {days[0].cause}" if days[0].cause else ""
+    return Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
+
+
+def red_days(known: KnownRun) -> Need | None:
+    """Say which published days of a run do not hold, and nobody let pass; None where all do."""
+    if all(each.held or each.severity != BLOCKING for each in read_quality(known.root)):
+        return None
+    about = Reported(known=known)
+    days = read_overview(about, None).facts.calendar
+    red = [day for day in days if day.state is CalendarState.RED and not day.is_accepted]
+    return _of_days(about, CalendarState.RED, red, ReportClock(about.flow.timezone)) if red else None
 
 
 def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:

@@ -17,6 +17,8 @@ from pipelines.engine.commits.history import LogState, Span, State
 from pipelines.engine.commits.instants import NoInstantError, versions_at
 from pipelines.engine.commits.lease import Renewal, write_renewal
 from pipelines.engine.commits.log import CommitLog
+from pipelines.engine.commits.quality import Quality, write_quality
+from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.plan import show_plan
 from pipelines.jobs.commands.run import RunRequest as Run
@@ -112,6 +114,7 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "rejected",
         "stale",
         "unread",
+        "red",
         "edited",
         "other_flow",
         "unsettled",
@@ -125,6 +128,36 @@ def test_json_is_one_object_with_everything(ran: House) -> None:
         "commits",
         "next",
     }
+
+
+@pytest.mark.parametrize(("severity", "held"), [("blocking", False), ("blocking", True), ("warning", False)])
+def test_published_days_that_do_not_hold_are_told_with_what_shows_why(
+    ran: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, severity: str, *, held: bool
+) -> None:
+    ran = copied(ran, tmp_path / "own", monkeypatch)
+    _, second, third = log_state(ran.root).published
+    rows = ({"commit": second.commit}, {"commit": third.commit})
+    found = Quality(
+        expectation="bound",
+        table="punctual",
+        severity=severity,
+        sentence="All are small.",
+        remedy="",
+        held=held,
+        looked_at=9,
+        unexpected=0 if held else 2,
+        rows=() if held else rows,
+        start=second.span.start,
+        end=third.span.end,
+        commit=0,
+        at=third.at + 1,
+    )
+    write_quality(ran.root, [found])
+    told = [line for line in status(ran).splitlines() if line.startswith("red ")]
+    is_red = severity == "blocking" and not held
+    red = "red        Wed 2 Jan 2013 and 1 more day are red: punctual: All are small.: pulseline check tiny"
+    assert told == ([red] if is_red else [])
+    assert bool(facts(ran)["red"]) == is_red
 
 
 def test_a_file_that_was_changed_and_not_applied_is_told_with_what_to_do(
