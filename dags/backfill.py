@@ -4,7 +4,8 @@ Each day is landed, run, checked, published, and gets a page.
 
 ## When all is well
 
-* **By hand**: press *Trigger*, choose the days, press *Trigger* again. Nothing chosen means the run's data interval.
+* **By hand**: press *Trigger*, choose the days, press *Trigger* again. Nothing chosen means what is due up to
+  yesterday, as *every day* has it below.
 * **Many days, in order**: *Trigger* → *Backfill*, or by command, where both days are run and a date without an offset
   means UTC:
 
@@ -16,7 +17,10 @@ Each day is landed, run, checked, published, and gets a page.
   planned, and what running costs; its button, or *Run the plan* in the form, runs the rest in order. What only follows
   is left alone where the carry comes out as it was.
 * **Every day**, where the flow does not say that its sources end: Airflow starts yesterday's run after midnight. It
-  begins where what is published ends, at first where the sources start, so a day that was missed is filled before it.
+  begins where what is published ends, so a day that was missed is filled before it; at first where the sources start,
+  which is `starts:` of the flow, else the first row. A run that fills ends with the day of the newest row: nothing is
+  published behind that, and where nothing has come at all it is green, its tasks skipped, and `request` says so. With
+  nothing to fill, yesterday is run though no row came, and a check of that day warns of it (`rows_land`).
 
 | task | does |
 | --- | --- |

@@ -21,7 +21,7 @@ from dags.local.keeper import GRACE
 from dags.local.place import CHECKOUT, KeeperRecord, Place
 from dags.local.processes import KnownProcess, left_of
 from dags.local.servant import ACCOUNT, DatabaseError, furnish
-from dags.local.settings import ADMIN
+from dags.local.settings import ADMIN, keep_given
 from dags.local.users import UserError, add, listed, remove
 from dags.pools import ABOUT, SLOTS, STREAMS
 from pipelines.engine.files.durable import of_this_machine
@@ -65,6 +65,7 @@ def up(place: Place) -> None:
         port = _free_port()
         if port != FIRST_PORT and "PULSELINE_PORT" not in os.environ:
             print(f"Port {FIRST_PORT} is taken by another program: the pages are at {port}.")
+        keep_given(place)
         keeper = _spawn(place, port)
         _await_ready(place, keeper)
         _make_pool(Doorway(place, port))

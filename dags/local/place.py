@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+OF_AIRFLOW = "AIRFLOW_"
+PASSED_ON = ("AIRFLOW__PULSELINE__", "AIRFLOW__SMTP__", "AIRFLOW__EMAIL__", "AIRFLOW_CONN_", "AIRFLOW_VAR_")
+"""How variables begin that `up` hands to its Airflow: who is told, and by what way. All others of Airflow's belong to
+another one, and would point this one at its home, its database or its DAGs."""
+KEPT_BACK = ("AIRFLOW_VAR_PULSELINE_HOME", "AIRFLOW_VAR_PULSELINE_ENVIRONMENT", "AIRFLOW_CONN_PULSELINE_STORE")
+"""What would point it at another home of Pulseline: that of `up` is where its own settings say."""
+GIVEN = "given.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +65,17 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment under which Airflow's commands mean this one."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
-        return kept | {"AIRFLOW_HOME": str(self.folder), "AIRFLOW_CONFIG": str(self.configuration)}
+        """The environment under which Airflow's commands mean this one, from whatever shell they are called."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_AIRFLOW)}
+        return kept | self.given | {"AIRFLOW_HOME": str(self.folder), "AIRFLOW_CONFIG": str(self.configuration)}
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The variables of Airflow's that its last start was given."""
+        with suppress(FileNotFoundError):
+            found: dict[str, str] = json.loads((self.folder / GIVEN).read_text())
+            return found
+        return {}
 
     def kept(self) -> KeeperRecord | None:
         """Give the keeper that was started last, alive or not; None where there was none."""

@@ -9,7 +9,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING
 
-from dags.local.place import CHECKOUT
+from dags.local.place import CHECKOUT, GIVEN, KEPT_BACK, PASSED_ON
 from dags.pools import SLOTS
 from pipelines.jobs.environment.settings import config_folder
 
@@ -56,6 +56,12 @@ def users(place: Place) -> dict[str, str]:
 def keep_users(place: Place, found: dict[str, str]) -> None:
     """Remember who may sign in besides the administrator, by name and role."""
     _write_private(place, USERS, json.dumps({name: role for name, role in found.items() if name != ADMIN}) + "\n")
+
+
+def keep_given(place: Place) -> None:
+    """Remember what this environment says of who is told, for all parts, and for commands from other shells."""
+    given = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON) and name not in KEPT_BACK}
+    _write_private(place, GIVEN, json.dumps(given) + "\n")
 
 
 def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> dict[str, dict[str, object]]:

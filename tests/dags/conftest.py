@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import datetime as dt
+import http.server
 import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 import psutil
@@ -34,7 +37,8 @@ from pipelines.flows.reading import read_flow
 from pipelines.jobs.proofs.parity import table_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import socketserver
+    from collections.abc import Callable, Iterator, Mapping
 
     from pipelines.engine.columnar.content import ContentHash
 
@@ -44,8 +48,35 @@ READING = 5.0
 """Seconds before an answer. Where one comes in the same second, Airflow may take the task for lost: it has not seen yet
 that the process which asked has ended. It then begins the task again, which asks again."""
 PATIENCE = 300.0
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+WEBHOOK = "airflow.providers.http.notifications.HttpNotifier"
+TELLING = [{"classpath": WEBHOOK, "kwargs": {"http_conn_id": "alerts", "json": {"text": "{{ exception }}"}}}]
 OVER = ("success", "failed", "skipped", "upstream_failed", "removed")
 SETTLED = (*OVER, "awaiting_input")
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """Where a webhook points: it keeps what is posted."""
+
+    got: ClassVar[list[tuple[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        """Take one message."""
+        self.got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def listening(server: socketserver.BaseServer) -> Iterator[int]:
+    """Serve while it lasts, and give the port."""
+    with server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield int(server.server_address[1])  # type: ignore[index]
+        server.shutdown()
 
 
 @dataclass(frozen=True)
@@ -80,10 +111,12 @@ class Ground:
         """Count the published commits of a run of the trips."""
         return len(log_state(self.home / "trips" / run).published)
 
-    def call(self, *words: str, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def call(
+        self, *words: str, without: tuple[str, ...] = (), more: Mapping[str, str] = NOTHING_MORE
+    ) -> subprocess.CompletedProcess[str]:
         """Call a module of this checkout, in the environment that a user has, `without` some of what tests add."""
         command = [sys.executable, "-m", *words]
-        where = {name: value for name, value in self.environment.items() if name not in without}
+        where = {name: value for name, value in self.environment.items() if name not in without} | dict(more)
         return subprocess.run(
             command, cwd=CHECKOUT, env=where, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
@@ -242,9 +275,19 @@ def database(ground: Ground, databases: Path) -> Iterator[Ground]:  # noqa: ARG0
 
 
 @pytest.fixture(scope="package")
-def stack(database: Ground) -> Iterator[Stack]:
-    """Start what `make up` starts, and see at the end that nothing of it is left."""
-    up = database.call("dags.local", "up")
+def hook() -> Iterator[str]:
+    """Listen where a webhook points, and give the address."""
+    Hook.got.clear()
+    with listening(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="package")
+def stack(database: Ground, hook: str) -> Iterator[Stack]:
+    """Start what `make up` starts, with a webhook to tell, and see at the end that nothing of it is left."""
+    told = {"conn_type": "http", "host": f"{hook}/stack"}
+    more = {"AIRFLOW__PULSELINE__ALERTS": json.dumps(TELLING), "AIRFLOW_CONN_ALERTS": json.dumps(told)}
+    up = database.call("dags.local", "up", more=more)
     assert up.returncode == 0, up.stdout + up.stderr
     started = Stack(database, up.stdout)
     session = started.session

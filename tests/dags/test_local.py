@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dags.deployed import STORE, VARIABLES
 from dags.local import __main__ as local
 from dags.local import keeper
-from dags.local.place import KeeperRecord, Place
+from dags.local.place import GIVEN, KEPT_BACK, KeeperRecord, Place
 from dags.local.processes import KnownProcess, members
-from dags.local.settings import write_settings
+from dags.local.settings import keep_given, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +73,37 @@ def test_foreign_settings_of_airflow_do_not_reach_it(place: Place, monkeypatch: 
         "AIRFLOW_HOME": str(place.folder),
         "AIRFLOW_CONFIG": str(place.configuration),
     }
+
+
+def test_who_is_told_is_taken_from_the_environment_of_up_and_holds_in_other_shells(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "AIRFLOW__PULSELINE__ALERTS": "[]",
+        "AIRFLOW__SMTP__SMTP_HOST": "mail.example",
+        "AIRFLOW__EMAIL__FROM_EMAIL": "pulseline@team.example",
+        "AIRFLOW_CONN_ALERTS": '{"conn_type": "http"}',
+        "AIRFLOW_VAR_TEAM": "data",
+    }
+    others = dict.fromkeys(
+        ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW__CORE__DAGS_FOLDER", *KEPT_BACK), "elsewhere"
+    )
+    for name, value in (given | others).items():
+        monkeypatch.setenv(name, value)
+    keep_given(place)
+    for name in given:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AIRFLOW_CONN_ALERTS", "another shell's")
+    assert {name: value for name, value in place.environment.items() if name.startswith("AIRFLOW")} == given | {
+        "AIRFLOW_HOME": str(place.folder),
+        "AIRFLOW_CONFIG": str(place.configuration),
+    }
+    assert stat.S_IMODE((place.folder / GIVEN).stat().st_mode) == 0o600
+
+
+def test_what_says_where_the_home_is_stays_behind() -> None:
+    kept = [f"AIRFLOW_VAR_{name.upper()}" for name in VARIABLES] + [f"AIRFLOW_CONN_{STORE.upper()}"]
+    assert sorted(kept) == sorted(KEPT_BACK)
 
 
 def test_a_keeper_is_known_by_its_start_too(place: Place) -> None:

@@ -21,7 +21,7 @@ import pytest
 from dags.local.doorway import Doorway
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.readers import log_state
-from tests.dags.conftest import TRIPS, until
+from tests.dags.conftest import TRIPS, Hook, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -328,6 +328,8 @@ def test_a_form_that_makes_no_sense_is_refused_before_anything_starts(stack: Sta
     status, _, text = get(stack, f"/pulseline/dags/backfill_trips/runs/{quote(run, safe='')}")
     assert (status, "request failed: unknown key `enigne` in the form" in text) == (200, True)
     assert tasks["report"]["state"] == "skipped"
+    [text] = until(lambda: [said["text"] for path, said in Hook.got if path == "/stack" and quote(run) in said["text"]])
+    assert text.startswith("backfill_trips: request failed: unknown key `enigne` in the form"), "the environment of up"
 
 
 @pytest.fixture

@@ -9,19 +9,16 @@ import http.server
 import json
 import re
 import socketserver
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from dags.telling import failed, tell
+from tests.dags.conftest import Hook, listening
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from airflow.sdk import Context
 
 MAIL = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
@@ -118,29 +115,6 @@ class Mailbox(socketserver.StreamRequestHandler):
                 return
 
 
-class Hook(http.server.BaseHTTPRequestHandler):
-    """Where a webhook points: it keeps what is posted."""
-
-    got: ClassVar[list[tuple[str, Any]]] = []
-
-    def do_POST(self) -> None:
-        """Take one message."""
-        self.got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def listening(server: socketserver.BaseServer) -> Iterator[int]:
-    with server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield int(server.server_address[1])  # type: ignore[index]
-        server.shutdown()
-
-
 def documented() -> str:
     """Give the notifiers of the page's example."""
     (section,) = re.findall(r"^\[pulseline\]\nalerts = (.*?)^on_silence", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -165,8 +139,8 @@ def test_a_failure_goes_out_by_mail_and_to_a_webhook_as_the_page_configures_them
         failed(context("check", {("check", "found"): FOUND | {"sentence": "does not hold: a < b: 12 rows"}}))
     first = "backfill_trips: check failed: does not hold: a < b: 12 rows"
     link = "http://here:8080/dags/backfill_trips/runs/manual__1%202/plugin/pulseline-run"
-    ((path, posted),) = Hook.got
-    assert (path, posted["text"].splitlines()) == ("/hooks/1", [first, "  row 0", "  row 1", "  row 2", link])
+    (posted,) = (said for path, said in Hook.got if path == "/hooks/1")
+    assert posted["text"].splitlines() == [first, "  row 0", "  row 1", "  row 2", link]
     (sent,) = (email.message_from_string(each, policy=email.policy.default) for each in Mailbox.got)
     assert (sent["Subject"], sent["From"], sent["To"]) == (first, "pulseline@team.example", "data@team.example")
     body = str(sent.get_payload(0).get_content())  # type: ignore[union-attr]

@@ -100,7 +100,7 @@ class GapError(CommitError):
     def __str__(self) -> str:
         return (
             f"an interval before a run's first instant must end there, at {instant_text(self.first)}; it ends at "
-            f"{instant_text(self.end)}: run up to {instant_text(self.first)}"
+            f"{instant_text(self.end)}: run up to {instant_text(self.first)}, or use a run of another name"
         )
 
 

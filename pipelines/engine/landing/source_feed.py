@@ -47,11 +47,12 @@ class SourceFeed(Protocol):
             most: how many rows are read.
         """
 
-    def arrivals(self, most: int) -> tuple[int, int] | None:
+    def arrivals(self, most: int, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
         """Give the first and the last arrival, in ticks; None where rows come once, have none, or are too many.
 
         Args:
             most: how many rows are read.
+            within: the span that is looked at, in ticks, its end exclusive; all of time unless given.
         """
 
     def size(self) -> int | None:

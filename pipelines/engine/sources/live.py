@@ -46,9 +46,8 @@ class ComesOnce:
         """Give nothing: what will come is not known."""
         return []
 
-    def arrivals(self, most: int) -> tuple[int, int] | None:  # noqa: ARG002 - part of the protocol
+    def arrivals(self, most: int, within: tuple[int, int] | None = None) -> None:
         """Give nothing: rows arrive when they land."""
-        return None
 
 
 class Came(Protocol):

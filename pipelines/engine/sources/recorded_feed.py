@@ -47,9 +47,9 @@ class RecordedFeed:
         """Give what the ledger will be told of the first rows, with the file of each; see `Recording.told`."""
         return self._recording.told(most)
 
-    def arrivals(self, most: int) -> tuple[int, int] | None:
+    def arrivals(self, most: int, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
         """Give the first and the last arrival; see `Recording.arrivals`."""
-        return self._recording.arrivals(most)
+        return self._recording.arrivals(most, within)
 
     def size(self) -> int | None:
         """Give the bytes of the feed as it lies there."""

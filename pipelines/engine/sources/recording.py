@@ -144,19 +144,21 @@ class Recording:
                 break
         return found
 
-    def arrivals(self, most: int) -> tuple[int, int] | None:
+    def arrivals(self, most: int, within: tuple[int, int] | None = None) -> tuple[int, int] | None:
         """Give the first and the last arrival of the feed, in ticks; None where no row has one, or there are too many.
 
         Args:
             most: how many rows are read.
+            within: the span that is looked at, in ticks, its end exclusive; all of time unless given.
         """
         first, last, seen = MAX_TIME, NULL, 0
-        for batch in self._rows(None):
+        start, end = within or (MIN_TIME, MAX_TIME + 1)
+        for batch in self._rows(None if within is None else self._around(self.source.arrival, start, end)):
             seen += batch.num_rows
             if seen > most:
                 return None
             known = ticks(batch.column(self.source.arrival))
-            known = known[known != NULL]
+            known = known[(known >= start) & (known < end)]
             first, last = min(first, known.min(initial=first)), max(last, known.max(initial=last))
         return None if last == NULL else (int(first), int(last))
 

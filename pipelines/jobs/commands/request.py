@@ -15,7 +15,16 @@ from pipelines.errors import Exit
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_frame
-from pipelines.jobs.commands.requested import OWN_DAYS, RequestedRun, days_of, filled_text, held, not_done, whole
+from pipelines.jobs.commands.requested import (
+    OWN_DAYS,
+    RequestedRun,
+    days_of,
+    filled_text,
+    held,
+    not_done,
+    nothing_text,
+    whole,
+)
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.forms import Form
@@ -63,7 +72,10 @@ def backfill(asked: RequestedRun) -> Request:
     engine, force = form.choice("engine", ENGINES), form.flag("force")
     if form.flag("plan"):
         return _of_plan(asked, form, ["--engine", engine] if engine else [])
-    spans = held(asked, days_of(asked, form))
+    spans = days_of(asked, form)
+    if not spans:
+        return _nothing_came(asked)
+    spans = held(asked, spans)
     state = asked.state(MAIN_RUN)
     left = spans if force else not_done(spans, state)
     if left:
@@ -77,6 +89,13 @@ def backfill(asked: RequestedRun) -> Request:
         request["skip"] = {"run": sentence}
     words = ["run", asked.called, *asked.words(whole(left or spans)), *(["--engine", engine] if engine else [])]
     return request | {"commands": {"run": [[*words, "--hold", "--json"]], "report": _pages(asked, spans)}}
+
+
+def _nothing_came(asked: RequestedRun) -> Request:
+    """Say that nothing is run, for no row has come for what is due."""
+    said = nothing_text(asked)
+    skip = dict.fromkeys(("run", "report"), said)
+    return {"flow": asked.flow.name, "run": MAIN_RUN, "note": said, "skip": skip, "commands": {}}
 
 
 def _of_plan(asked: RequestedRun, form: Form, engine: list[str]) -> Request:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.jobs.commands.replay import REPLAY_RUN
 from pipelines.jobs.commands.request import main
+from tests.jobs.conftest import trips
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -198,11 +202,8 @@ def test_a_plan_that_nobody_could_mean_is_refused(
 
 def test_a_stale_day_is_run_again_with_all_behind_it(house: House, ask: Asking) -> None:
     from pipelines.engine.commits.readers import log_state
-    from tests.jobs.conftest import trips
 
     house.backfill("2013-01-01", "2013-01-04")
-    import pyarrow.parquet as pq
-
     pq.write_table(trips().slice(3), house.config / "flows" / "trips.parquet")
     house.backfill("2013-01-01", "2013-01-02")
     assert log_state(house.root).stale
@@ -316,6 +317,84 @@ def test_a_scheduled_run_of_an_empty_flow_begins_where_its_sources_start(house: 
     _, told = ask("backfill", {}, *late)
     found = json.loads(told.splitlines()[-1])
     assert (found["start"], found["end"]) == ("2013-01-01", "2013-01-03")
+
+
+def scheduled(day: int, month: int = 1) -> list[str]:
+    """Give what a DAG says of a scheduled run of a day."""
+    start = dt.datetime(2013, month, day, 5, tzinfo=dt.UTC)
+    return [f"--start={start.isoformat()}", f"--end={(start + dt.timedelta(days=1)).isoformat()}", "--by=scheduled"]
+
+
+def test_a_scheduled_run_of_an_empty_flow_begins_with_the_first_row_where_no_start_is_told(ask: Asking) -> None:
+    _, told = ask("backfill", {}, *scheduled(3))
+    note, line = told.splitlines()
+    assert note == (
+        "nothing is published from 2013-01-01 on, so what comes before 2013-01-03 is run first: 3 intervals in all"
+    )
+    found = json.loads(line)
+    assert (found["start"], found["end"], found["note"]) == ("2013-01-01", "2013-01-04", note)
+
+
+@pytest.mark.parametrize("starts", ["", "starts: 2013-01-01\n"])
+def test_a_scheduled_run_that_fills_ends_with_the_day_of_the_newest_row(house: House, ask: Asking, starts: str) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + starts)
+    _, told = ask("backfill", {}, *scheduled(20, 11))
+    note, line = told.splitlines()
+    assert note == (
+        "nothing is published from 2013-01-01 on, and no row has come from 2013-01-04 on: "
+        "3 intervals in between are run"
+    )
+    assert json.loads(line)["commands"]["run"] == [words("--start", "2013-01-01", "--end", "2013-01-04")]
+
+
+@pytest.mark.parametrize(
+    ("published", "day", "said"),
+    [
+        (None, (28, 12), "the sources hold no row that arrived before 2012-12-29, so nothing is run"),
+        ("2013-01-04", (5, 1), "no row has come for 2013-01-04 until 2013-01-06 yet, so nothing is run"),
+    ],
+)
+def test_a_scheduled_run_for_which_nothing_has_come_is_skipped(
+    house: House, ask: Asking, published: str | None, day: tuple[int, int], said: str
+) -> None:
+    if published is not None:
+        house.backfill("2013-01-01", published)
+    own = [word.replace("2013", "2012") if published is None else word for word in scheduled(*day)]
+    code, told = ask("backfill", {}, *own)
+    note, line = told.splitlines()
+    assert (code, note) == (0, said)
+    found = json.loads(line)
+    assert (found["commands"], found["skip"]) == ({}, {"run": said, "report": said})
+
+
+def test_a_scheduled_run_with_nothing_to_fill_runs_its_day_though_no_row_came(house: House, ask: Asking) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    found = ask.found("backfill", {}, *scheduled(4))
+    assert found["commands"]["run"] == [words("--start", "2013-01-04", "--end", "2013-01-05")]
+
+
+def test_a_row_that_is_still_to_come_has_no_day_run_before_it(house: House, ask: Asking) -> None:
+    rows, later = trips(), dt.datetime(2062, 1, 1, tzinfo=dt.UTC)
+    went = [*rows["went"].to_pylist()[:-1], later]
+    column = rows.schema.get_field_index("went")
+    pq.write_table(
+        rows.set_column(column, "went", pa.array(went, pa.timestamp("us", "UTC"))),
+        house.config / "flows" / "trips.parquet",
+    )
+    _, told = ask("backfill", {}, *scheduled(20, 11))
+    found = json.loads(told.splitlines()[-1])
+    assert (found["start"], found["end"]) == ("2013-01-01", "2013-01-04")
+
+
+def test_what_was_told_before_a_run_does_not_say_where_it_begins(house: House, ask: Asking) -> None:
+    file, early = house.config / "flows" / "tiny.yaml", dt.datetime(2010, 1, 1, tzinfo=dt.UTC)
+    told = pa.table({"station": ["north"], "at": pa.array([early], pa.timestamp("us", "UTC"))})
+    pq.write_table(told, file.with_name("stations.parquet"))
+    source = "  stations: {feed: {parquet: stations.parquet}, key: station, time: at, arrival: at, from: beginning}\n"
+    file.write_text(file.read_text().replace("streams:\n", f"{source}streams:\n"))
+    _, said = ask("backfill", {}, *scheduled(2))
+    assert json.loads(said.splitlines()[-1])["start"] == "2013-01-01"
 
 
 def test_pages_are_kept_for_airflows_run(ask: Asking) -> None:
