@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.commits.readers import Published
+    from pipelines.engine.landing.references import ReferencedRows
     from pipelines.flows.model import Flow, Source
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -293,11 +294,19 @@ def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str
     pieces = pieces_of(kept, source.name)
     files = [str(path) for path, groups in pieces.items() if groups is None]
     rows = [_as_counted(sequence.sources[source.name].rows) for sequence in gone.values()]
+    rows += [_referred(found, source) for each in kept if (found := each.sources[source.name].referenced) is not None]
     for path, groups in pieces.items():
         if groups is not None:
             with opened(path) as file:
                 rows.append(file.read_row_groups(groups, columns=COUNTED.names))
     return files, rows
+
+
+def _referred(landed: ReferencedRows, source: Source) -> pa.Table:
+    """Give the rows that landed by reference; of a source without edges all are data, and no file is read."""
+    if source.edge is None:
+        return _as_counted(landed.rows)
+    return pa.concat_tables([COUNTED.empty_table(), *(block.select(COUNTED.names) for block in landed.blocks())])
 
 
 def _as_counted(rows: int) -> pa.Table:

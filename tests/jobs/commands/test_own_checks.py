@@ -13,6 +13,7 @@ from expectations.own_checks import CheckDoesNotFitError
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.landing.index import Landing
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.reading import read_flow
@@ -88,6 +89,20 @@ def session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def own(found: tuple[Judgement, ...]) -> dict[str, Judgement]:
     return {each.expectation: each for each in found if each.expectation.startswith("expect_")}
+
+
+def test_rows_that_landed_by_reference_came_in_as_others_do(tmp_path: Path, session: Session | None) -> None:
+    feed = "{parquet: parcels.parquet, landing: reference}"
+    text = PARCELS.replace("{parquet: parcels.parquet}", feed).replace("buckets: 3", "buckets: 1")
+    rows = parcels().filter(pc.field("seen").is_valid() & pc.field("sent").is_valid())
+    here = trial(tmp_path, text, {"parcels": rows})
+    here.ran("main", SPANS)
+    landed = [each.sources["parcels"].referenced for each in Landing(here.wanted("main").landing).sequences]
+    assert any(each is not None and each.rows for each in landed)
+    judged = check_span(here.flow, here.root("main"), None, None, session=session)
+    accounts = [each for each in judged if each.expectation == "account_holds"]
+    assert accounts
+    assert [each.rows for each in accounts if not each.held] == []
 
 
 def test_rows_are_counted_interval_by_interval(made: Trial, tmp_path: Path, session: Session | None) -> None:
