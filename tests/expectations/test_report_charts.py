@@ -43,6 +43,15 @@ def test_every_row_set_aside_is_drawn_however_many_points_are_thinned(week: Repo
     assert dots < week.stream("punctual").counts["data"]
 
 
+def test_of_very_many_rows_set_aside_some_are_drawn_and_that_is_told(week: ReportFacts) -> None:
+    side = week.stream("punctual.diverted")
+    many = dataclasses.replace(side, rows=pa.concat_tables([side.rows] * 100))
+    facts = dataclasses.replace(week, streams=(*(each for each in week.streams if each is not side), many))
+    (gone,) = (layer for layer in layers(facts) if layer.style == "diamonds")
+    assert 0 < len(gone.shapes) <= 3_000 < many.rows.num_rows
+    assert f"; {len(gone.shapes):,} of {many.rows.num_rows:,} rows set aside are drawn." in render(facts)
+
+
 def test_thinning_is_told_with_its_numbers(week: ReportFacts) -> None:
     dots = sum(len(layer.shapes) for layer in layers(week) if layer.style == "dots")
     assert f"Thinned: {dots:,} of {week.stream('punctual').counts['data']:,} data rows" in render(week)

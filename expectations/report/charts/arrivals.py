@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from expectations.report.words import ReportClock
     from pipelines.operators.rows import Longs
 
-MOST = {Width.WIDE: (3000, 1200), Width.NARROW: (1000, 400)}
-"""Data rows and timers to draw at most."""
+MOST = {Width.WIDE: (3000, 1200, 3000), Width.NARROW: (1000, 400, 1000)}
+"""Data rows, timers, and rows set aside or dropped to draw at most."""
 CROWD = 600
 """Rows set aside or dropped from which on their marks are smaller."""
 
@@ -55,7 +55,7 @@ class Canvas:
 
 
 def arrivals(seen: ChartScene, picture: Picture, clock: ReportClock, span: tuple[int, int]) -> Chart:
-    """Draw lateness over arrival: data by key, timers, the CTIs' line, and every row that was set aside or dropped."""
+    """Draw lateness over arrival: data by key, timers, the CTIs' line, and rows that were set aside or dropped."""
     drawn = [_draw(_canvas(seen, picture, clock, span, width)) for width in Width]
     return Chart(
         name="arrivals",
@@ -89,14 +89,15 @@ def _legend(seen: ChartScene) -> tuple[Legend, ...]:
     return tuple(entries)
 
 
-def _notes(seen: ChartScene, picture: Picture, drawn: tuple[int, int]) -> tuple[str, ...]:
+def _notes(seen: ChartScene, picture: Picture, drawn: tuple[int, int, int]) -> tuple[str, ...]:
     notes = [
         "The upright scale is compressed away from zero, so that minutes and hours are both readable.",
         f"Lateness is measured where the rows reach {picture.stream}, so it includes the time an operator held them.",
     ]
-    if drawn[0] < len(seen.data) or drawn[1] < len(seen.timers):
+    if drawn[0] < len(seen.data) or drawn[1] < len(seen.timers) or drawn[2] < len(seen.side):
         told = f"{drawn[0]:,} of {len(seen.data):,} data rows and {drawn[1]:,} of {len(seen.timers):,} timers are drawn"
-        aside = f"; all {len(seen.side):,} rows {seen.gone} are drawn" if len(seen.side) else ""
+        every = f"all {len(seen.side):,}" if drawn[2] == len(seen.side) else f"{drawn[2]:,} of {len(seen.side):,}"
+        aside = f"; {every} rows {seen.gone} are drawn" if len(seen.side) else ""
         notes.append(f"Thinned: {told}. Crowded places are thinned first{aside}.")
     if seen.untimed:
         notes.append(f"{counted(seen.untimed, 'row')} without event time cannot be drawn.")
@@ -109,19 +110,21 @@ def _canvas(seen: ChartScene, picture: Picture, clock: ReportClock, span: tuple[
     return Canvas(seen=seen, picture=picture, clock=clock, frame=box, x=x, y=_lateness_scale(seen, picture, box))
 
 
-def _draw(canvas: Canvas) -> tuple[Drawing, tuple[int, int]]:
-    """Give the drawing, and how many data rows and timers it shows."""
+def _draw(canvas: Canvas) -> tuple[Drawing, tuple[int, int, int]]:
+    """Give the drawing, and how many data rows, timers and rows set aside or dropped it shows."""
     seen, wide = canvas.seen, canvas.frame.width is Width.WIDE
-    most_data, most_timers = MOST[canvas.frame.width]
-    data, timers = _kept(canvas, seen.data, most_data), _kept(canvas, seen.timers, most_timers)
+    every = (seen.data, seen.timers, seen.side)
+    data, timers, gone = (
+        _kept(canvas, points, most) for points, most in zip(every, MOST[canvas.frame.width], strict=True)
+    )
     drawing = Drawing(
         frame=canvas.frame,
         label=f"Lateness over arrival: {counted(len(seen.data), 'row')}, and {len(seen.side):,} that were {seen.gone}",
         x_ticks=time_ticks(canvas.clock, canvas.x, 64 if wide else 58),
         y_ticks=lateness_ticks(canvas.y, 24),
-        layers=(*_promise(canvas), _dashes(canvas, timers), *_dots(canvas, data), _diamonds(canvas)),
+        layers=(*_promise(canvas), _dashes(canvas, timers), *_dots(canvas, data), _diamonds(canvas, gone)),
     )
-    return drawing, (len(data), len(timers))
+    return drawing, (len(data), len(timers), len(gone))
 
 
 def _lateness_scale(seen: ChartScene, picture: Picture, box: Frame) -> Scale:
@@ -183,9 +186,9 @@ def _dots(canvas: Canvas, data: Points) -> tuple[Layer, ...]:
     return tuple(layer for layer in layers if layer.shapes)
 
 
-def _diamonds(canvas: Canvas) -> Layer:
-    size = (4.0 if canvas.frame.width is Width.WIDE else 3.0) * (1.0 if len(canvas.seen.side) < CROWD else 0.6)
-    told = _told(canvas, canvas.seen.side, f"{canvas.seen.gone}; event time")
+def _diamonds(canvas: Canvas, gone: Points) -> Layer:
+    size = (4.0 if canvas.frame.width is Width.WIDE else 3.0) * (1.0 if len(gone) < CROWD else 0.6)
+    told = _told(canvas, gone, f"{canvas.seen.gone}; event time")
     return Layer(
         style="diamonds", tone="late", shapes=tuple(DrawnShape(d=diamond(a, b, size), title=w) for a, b, w in told)
     )

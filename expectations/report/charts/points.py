@@ -90,16 +90,16 @@ def scene(facts: ReportFacts, picture: Picture) -> ChartScene:
         came=data,
         data=timed[0],
         side=timed[1],
-        gone=" or ".join(
-            [
-                *(["set aside"] if aside.num_rows or not dropped.num_rows else []),
-                *(["dropped"] if dropped.num_rows else []),
-            ]
-        ),
+        gone=_what_became(aside, dropped),
         timers=_points(main.filter(pc.equal(kinds, "timer")), keys, picture.key),
         ctis=ctis.where(ctis.event_time <= MAX_TIME),
         untimed=len(data) + len(gone) - len(timed[0]) - len(timed[1]),
     )
+
+
+def _what_became(aside: pa.Table, dropped: pa.Table) -> str:
+    words = [word for word, rows in (("set aside", aside), ("dropped", dropped)) if rows.num_rows]
+    return " or ".join(words) or "set aside"
 
 
 def _drawn(rows: pa.Table, picture: Picture) -> pa.Table:
