@@ -37,9 +37,6 @@ LEDGER_COLUMNS = (
     *("stream", "operator", "reason", "action", "source", "landed_at", "landed_place", "key", "kind", "arrival"),
     *("event_time", "row"),
 )
-NO_LINES = pa.schema(
-    [(name, pa.timestamp("us", "UTC") if name in STREAM_COLUMNS[1:] else pa.string()) for name in LEDGER_COLUMNS]
-).empty_table()
 ROWS_OF_SOURCES = ("data", "start", "end")
 """Kinds of what comes from a source; timers and CTIs are made."""
 LATE_REASONS = ("late", "late_end", "start_dropped")
@@ -58,6 +55,12 @@ class ReportError(PulselineError, ValueError):
     required: str
     came: object
     says = "{fact} must be {required}; it is {came!r}"
+
+
+def _no_lines() -> pa.Table:
+    times = STREAM_COLUMNS[1:]
+    kinds = [(name, pa.timestamp("us", "UTC") if name in times else pa.string()) for name in LEDGER_COLUMNS]
+    return pa.schema(kinds).empty_table()
 
 
 def rows_told(lines: pa.Table) -> int:
@@ -402,7 +405,7 @@ class ReportFacts:
     @cached_property
     def _dropped(self) -> pa.Table:
         by_operator = (pc.field("action") == "dropped") & (pc.field("operator") != "landing")
-        ledger = NO_LINES if self.ledger is None else self.ledger
+        ledger = _no_lines() if self.ledger is None else self.ledger
         return ledger.filter(by_operator & pc.field("kind").isin(ROWS_OF_SOURCES))
 
     @cached_property

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 
 from expectations.report import words
 from expectations.report.checks import changed_sentence
@@ -14,8 +16,11 @@ from expectations.report.facts import rows_told
 from expectations.report.sections import SECTIONS
 from expectations.report.verdict import verdict
 from expectations.report.words import ReportClock
+from pipelines.operators.code_folder import CodeFolderError, lasting_folder
 
 if TYPE_CHECKING:
+    from jinja2.bccache import Bucket
+
     from expectations.report.facts import ReportFacts
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -92,10 +97,35 @@ def render(
     )
 
 
+class KeptTemplates(FileSystemBytecodeCache):
+    """Keeps what templates were compiled to from one command to the next; a page is made without it as well."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a template of this very source the code that is kept, if any that can be read."""
+        try:
+            super().load_bytecode(bucket)
+        except (OSError, EOFError, ValueError, UnpicklingError):
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what a template was compiled to, where there is room."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 def environment() -> Environment:
     """Give what reads the templates: every value is escaped, and an undefined one is an error."""
-    loader = FileSystemLoader(TEMPLATES)
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    folder = None
+    with suppress(CodeFolderError):
+        folder = lasting_folder("templates")
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        bytecode_cache=None if folder is None else KeptTemplates(str(folder)),
+    )
 
 
 def _figures(facts: ReportFacts) -> tuple[Figure, ...]:

@@ -19,6 +19,8 @@ from functools import lru_cache, update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
+
 from pipelines.operators.code_folder import code_folder
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ def as_written() -> Iterator[None]:
     """
     token = _AS_WRITTEN.set(True)
     try:
-        yield
+        # Words of hashes wrap in machine code without a word.
+        with np.errstate(over="ignore"):
+            yield
     finally:
         _AS_WRITTEN.reset(token)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, pu
 from pipelines.jobs.facts.planned import Planning, PlanState, RunPlan
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import is_replayed
+from pipelines.operators.compiled import as_written
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ FOUND: dict[str, dict[int, tuple[tuple[object, ...], tuple[str, ...]]]] = {}
 again, and a page is asked for again and again."""
 GLANCE_BYTES = 32 << 20
 """Bytes of files that changed, counted once an interval, which `plan_of` reads at most; `planned` reads all."""
+FEW_BYTES = 500_000
+"""Of those, what is hashed as functions are written: loading their machine code takes longer."""
 UNREADABLE = (LandingError, OSError, pa.ArrowException)
 MOST_SAID = 200
 """Characters of why sources cannot be read."""
@@ -113,8 +117,10 @@ def _glanced(known: KnownRun, flow: Flow) -> RunPlan:
     held = _Held(read_settings(), flow, known.run)
     planning = _planning(flow, known.state, held.changed)
     changed = sum(map(held.must_be_read, planning.published))
-    if changed * held.size() <= GLANCE_BYTES:
-        return planning.plan()
+    to_read = changed * held.size()
+    if to_read <= GLANCE_BYTES:
+        with as_written() if to_read <= FEW_BYTES else nullcontext():
+            return planning.plan()
     why = f"files of its sources changed since, and were not read again for {counted(changed, 'interval')}"
     return replace(_planning(flow, known.state, _nothing).plan(), unread=why)
 
