@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from expectations.checkpoints import Checkpoints, size_of
+from expectations.decided import IN_EACH
 from expectations.given import Given, how_given, near
 from expectations.judgement import Judgement
 from expectations.laws import remedy_of
@@ -207,7 +208,7 @@ def _one_by_one(
     return _outcome(
         check,
         table,
-        _sentence(check, table, last, "; in each interval"),
+        _sentence(check, table, last, IN_EACH),
         held=not broken,
         looked_at=sum(each.looked_at for each in every.values()),
         rows=tuple({"interval": start, "observed_value": every[start].observed} for start in broken),

@@ -67,9 +67,12 @@ def rows_told(lines: pa.Table) -> int:
     """Count the rows of sources that lines of the ledger are about; several streams may have a line about one.
 
     Args:
-        lines: with `source`, `landed_at` and `landed_place`.
+        lines: with `source`, which a join does not say, `landed_at` and `landed_place`.
     """
-    return int(lines.group_by(["source", "landed_at", "landed_place"], use_threads=False).aggregate([]).num_rows)
+    place = ["landed_at", "landed_place"]
+    named = lines.filter(pc.is_valid(lines["source"])).group_by(["source", *place]).aggregate([])
+    places, every = (each.group_by(place).aggregate([]).num_rows for each in (named, lines))
+    return int(named.num_rows + every - places)
 
 
 def _require_columns(fact: str, table: pa.Table, columns: tuple[str, ...]) -> None:

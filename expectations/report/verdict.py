@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from expectations.decided import passed_words
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING
 from expectations.report.facts import MEANT, OF_PROMISES, rows_told
 from expectations.report.words import counted, listed
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from expectations.report.facts import Account, Certificate, CommitFacts, ExpectationFacts, ReportFacts
 
-ACCEPTED = "accepted by "
-"""How the note of a commit begins that a person let pass."""
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
 LEFT_OUT = ("landing", "dropped")
@@ -110,15 +109,11 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
 
 
 def _passed(facts: ReportFacts, broken: ExpectationFacts) -> str:
-    """Say who let pass what was found last of an expectation; nothing where nobody did."""
+    """Say who let pass what was found last of an expectation; nothing where nobody did, in each of the commits."""
     found = broken.broken[-1]
-    return _decided(facts, {found.commit} if found.commit else {row.get("commit") for row in found.rows})
-
-
-def _decided(facts: ReportFacts, numbers: set[object]) -> str:
-    """Say who let pass what does not hold of some commits; nothing where nobody decided of each of them."""
+    numbers = {found.commit} if found.commit else {row.get("commit") for row in found.rows}
     notes = [commit.note for commit in facts.commits if commit.number in numbers]
-    passed = [note.partition("; ")[0] for note in notes if note.startswith(ACCEPTED)]
+    passed = [words for note in notes if (words := passed_words(note, broken.table, broken.sentence))]
     return f", {passed[-1]}" if passed and len(passed) == len(numbers) else ""
 
 

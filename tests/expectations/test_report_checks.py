@@ -99,6 +99,10 @@ def test_what_a_person_let_pass_is_told_with_who_did(checked: ReportFacts) -> No
     commits = tuple(dataclasses.replace(c, note=note) if c.number == 3 else c for c in checked.commits)
     news = verdict(dataclasses.replace(checked, commits=commits, expectations=(fails(checked, commit=3),)))
     assert news.sentence.endswith("“No event is late” in punctual, accepted by ann: the feed was down.")
+    since = dataclasses.replace(fails(checked, commit=3), name="as_published", sentence="Nothing has changed")
+    both = (fails(checked, commit=3), since)
+    news = verdict(dataclasses.replace(checked, commits=commits, expectations=both))
+    assert news.sentence.endswith("“Nothing has changed” in punctual, and 1 more expectation fails.")
 
 
 def test_a_broken_promise_is_told_before_the_account_that_it_unbalances(checked: ReportFacts) -> None:

@@ -70,6 +70,11 @@ def test_late_rows_that_were_dropped_are_part_of_the_headline_once_each(week: Re
     assert head in verdict(without).sentence
     twice = pa.concat_tables([without.ledger, without.ledger])
     assert head in verdict(dataclasses.replace(without, ledger=twice)).sentence, "by two streams"
+    at = without.ledger.schema.get_field_index("source")
+    joined = without.ledger.set_column(at, "source", pa.nulls(len(without.ledger), pa.string()))
+    again = pa.concat_tables([without.ledger, joined])
+    assert head in verdict(dataclasses.replace(without, ledger=again)).sentence, "by a stream and a join"
+    assert head in verdict(dataclasses.replace(without, ledger=joined)).sentence, "by a join alone"
     others = verdict(dropped(week, "unknown_port")).sentence
     assert f" came in, {late} dropped on the way, with a line each in the ledger, and none was lost" in others
     assert " came in, and none was lost" in verdict(dropped(week, "filtered")).sentence, "as the flow has it"

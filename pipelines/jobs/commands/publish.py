@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expectations.decided import ACCEPTED, REJECTED
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.history import State
@@ -17,7 +18,7 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.run import facts_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
-from pipelines.jobs.runs.gate import ACCEPTED, REJECTED, RejectedError, decide, settle
+from pipelines.jobs.runs.gate import RejectedError, decide, settle
 from pipelines.jobs.runs.known import SUFFIXES, open_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job

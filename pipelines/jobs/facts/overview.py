@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from expectations import report
+from expectations.decided import passed_words
 from expectations.laws import BLOCKING
 from expectations.report.calendar import WORST_FIRST, CalendarDay, CalendarState
 from pipelines.engine.commits.history import CommitKind, State
@@ -35,7 +36,6 @@ from pipelines.jobs.facts.report import (
 )
 from pipelines.jobs.facts.report_live import read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted, ledger_counts
-from pipelines.jobs.runs.gate import accepted_words
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
@@ -234,10 +234,17 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
 def _decided(about: Reported, blocking: Sequence[Quality], numbers: set[int]) -> str:
     """Say who let pass what blocks in some commits; nothing where nobody decided of each of them."""
     # A check of several days names the commits in its rows.
-    named = [{each.commit} if each.commit else {row.get("commit") for row in each.rows} & numbers for each in blocking]
-    verdicts = {entry.commit: accepted_words(entry.verdict) for entry in about.published}
-    passed = [verdicts.get(number or 0, "") for each in named for number in each]
-    return passed[0] if all(named) and all(passed) else ""
+    named = [
+        (each, {each.commit} if each.commit else {row.get("commit") for row in each.rows} & numbers)
+        for each in blocking
+    ]
+    verdicts = {entry.commit: entry.verdict for entry in about.published}
+    passed = [
+        passed_words(verdicts.get(number or 0), each.table, each.sentence)
+        for each, commits in named
+        for number in commits
+    ]
+    return passed[0] if all(commits for _, commits in named) and all(passed) else ""
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:

@@ -13,11 +13,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from expectations.decided import REJECTED
 from pipelines.engine.commits.history import OPEN_STATES, START_OF_RUN, CommitKind, Span, State
 from pipelines.flows.definition import fingerprint_of
 from pipelines.flows.grid import intervals
 from pipelines.jobs.runs.counts import counted
-from pipelines.jobs.runs.gate import REJECTED, is_accepted
+from pipelines.jobs.runs.gate import is_accepted
 from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from expectations import report
+from expectations.decided import ACCEPTED
 from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_of
@@ -24,7 +25,6 @@ from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
-from pipelines.jobs.runs.gate import ACCEPTED
 from pipelines.jobs.text.drawing import stream_words
 from pipelines.operators.specs import SPECS
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from expectations.decided import accepted_words
 from expectations.laws import BLOCKING
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import Entry, LogState
@@ -145,20 +146,6 @@ def reject(driver: Driver, entry: Entry, broken: Sequence[GateFinding]) -> Entry
 def blocking(judged: Sequence[J]) -> list[J]:
     """Give the blocking expectations that do not hold."""
     return [each for each in judged if not each.held and each.severity == BLOCKING]
-
-
-ACCEPTED, REJECTED = "accepted", "rejected"
-"""How a verdict begins that a person gave."""
-
-
-def accepted_words(verdict: str | None) -> str:
-    """Say who let a commit pass that did not hold, and why, as its verdict has it; nothing where nobody did.
-
-    >>> accepted_words("accepted by ann: the feed was down; ordered: 3 rows break it")
-    'accepted by ann: the feed was down'
-    """
-    said = verdict or ""
-    return said.partition("; ")[0] if said.startswith(f"{ACCEPTED} by ") else ""
 
 
 def is_accepted(verdict: str | None, broken: str | None) -> bool:

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from expectations.decided import passed_words
 from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKING, OF_INTERVALS
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
-from pipelines.jobs.runs.gate import accepted_words, blocking, broken_words
+from pipelines.jobs.runs.gate import blocking, broken_words
 from pipelines.jobs.text.tables import printable
 from pipelines.operators.plain_words import counted
 
@@ -198,7 +199,12 @@ def _broken_entries(verdict: SpokenVerdict) -> list[Entry]:
 
 def _accepted(verdict: SpokenVerdict) -> str:
     """Say who let pass what blocks; nothing where nobody decided of each commit in which it fails."""
-    decided = [] if verdict.held else [accepted_words(entry.verdict) for entry in _broken_entries(verdict)]
+    decided = [
+        passed_words(entry.verdict, each.table, each.sentence)
+        for entry in ([] if verdict.held else _broken_entries(verdict))
+        for each in verdict.blocking_failed
+        if verdict.commit or entry.commit in {row.get("commit") for row in each.rows}
+    ]
     return decided[0] if decided and all(decided) else ""
 
 

@@ -79,7 +79,7 @@ def test_bounds_are_wider_than_what_was_seen_and_names_are_no_set() -> None:
 
 def test_an_interval_without_events_is_named_for_none_can_have_fewer() -> None:
     rows = pa.table({"kind": ["data", "data", "timer"], "commit": [1, 1, 2]})
-    (count,) = proposals(rows)
+    (count,) = proposals(rows, commits=2)
     assert count.arguments == {"min_value": 0, "max_value": 4}
     assert count.seen == "0 to 2 an interval; one was empty, so none is too few: raise min_value to be told of such"
 

@@ -6,8 +6,10 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
+from expectations.decided import accepted_words
 from expectations.report.calendar import CalendarState
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import State
@@ -18,6 +20,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.publish import Answer, answer_of, publish_commit
+from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
@@ -25,7 +28,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
-from pipelines.jobs.runs.gate import RejectedError, accepted_words, hold
+from pipelines.jobs.runs.gate import RejectedError, hold
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FLOW
 
@@ -134,6 +137,19 @@ def test_what_a_person_let_pass_stays_red_and_asks_for_nobody(held: House) -> No
         *_, note, step = held.text.splitlines()
         assert note == "note: readers see what does not hold all the same, accepted by ann: the feed was down"
         assert step == "next: pulseline report tiny"
+
+
+def test_what_changes_behind_somebody_s_word_asks_for_a_person_again(held: House) -> None:
+    answer = answer_of("the feed was down", None, "ann")
+    publish_commit("tiny", 1, run="main", as_json=False, echo=held.tell, answer=answer)
+    path = next((held.root / "streams" / "punctual").rglob("*.parquet"))
+    pq.write_table(pq.read_table(path).slice(1), path)
+    assert check_flow("tiny", None, None, None, run="main", as_json=False, echo=held.tell) == 1
+    assert "readers see what does not hold all the same" not in held.text
+    (day,) = read_overview(Reported(known=open_run("tiny", "main")), None).facts.calendar
+    assert (day.state, day.is_accepted) == (CalendarState.RED, False)
+    report_flow("tiny", None, "main", as_json=False, echo=held.tell)
+    assert "nothing has been changed since" in held.text.splitlines()[0]
 
 
 def test_a_reason_is_told_whole_whatever_stands_in_it(held: House) -> None:
