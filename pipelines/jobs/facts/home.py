@@ -113,7 +113,7 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
         newest=None if newest is None else newest.span.end,
         newest_start=newest.span.start if newest is not None and newest.kind is CommitKind.INTERVAL else None,
         changed=changed_sentence(facts, clock),
-        needs=tuple(_needs(seen.about, facts, clock)),
+        needs=tuple(_needs(seen, facts, clock)),
         live=_live(seen.about.known, now),
         streams=tuple(seen.about.flow.tables()),
     )
@@ -142,8 +142,11 @@ def _live(known: KnownRun, now: int) -> SiteLive:
     )
 
 
-def _needs(about: Reported, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
+def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
     """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
+    about = seen.about
+    if seen.unreadable:
+        yield Need(tone=Tone.OPEN, words=seen.unreadable, command=about.known.command("plan"))
     by_state: dict[CalendarState, list[CalendarDay]] = {}
     rejected, waits = None if facts.calendar else rejected_of(about.known), about.known.state.pending
     if rejected:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import Entry
     from pipelines.engine.commits.quality import Quality
     from pipelines.flows.model import Flow
+    from pipelines.jobs.facts.planned import RunPlan
 
 STATES = {
     PlanState.PUBLISHED: CalendarState.PUBLISHED,
@@ -65,6 +66,8 @@ class Overview:
     facts: report.ReportFacts
     judged: tuple[Quality, ...]
     """Every verdict, whether it still counts or not."""
+    unreadable: str = ""
+    """Why it cannot be said what its sources hold now; nothing where it can, or large files were not read for it."""
 
     @cached_property
     def by_day(self) -> Mapping[int, Sequence[tuple[Reported, Entry]]]:
@@ -98,6 +101,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
     checks = [each for each in judged if is_current(about, each)]
     flow = about.flow
     first, last = about.bounds
+    plan = plan_of(about.known)
     facts = report.ReportFacts(
         flow=flow.name,
         about=flow.about,
@@ -114,9 +118,9 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=expectation_facts(about, checks, remembered(judged, None)),
         unchecked=len(unchecked(about, checks)),
-        calendar=tuple(calendar_of(about, checks)),
+        calendar=tuple(calendar_of(about, checks, plan)),
     )
-    return Overview(about=about, facts=facts, judged=judged)
+    return Overview(about=about, facts=facts, judged=judged, unreadable=plan.unread if plan.is_unreadable else "")
 
 
 def read_live(about: Reported) -> report.ReportFacts:
@@ -147,14 +151,15 @@ def _sources(about: Reported) -> Iterator[report.SourceFacts]:
         yield report.SourceFacts(name=name, feed=source.feed.where, rows=rows[name])
 
 
-def calendar_of(about: Reported, checks: Sequence[Quality]) -> list[CalendarDay]:
+def calendar_of(about: Reported, checks: Sequence[Quality], plan: RunPlan) -> list[CalendarDay]:
     """Say how each day of a run stands, in order, as its plan does.
 
     Args:
         about: the whole run.
         checks: what was judged of rows that count.
+        plan: of the run.
     """
-    found = {(each.start, each.end): each for each in (*_intervals(about), *_epochs(about))}
+    found = {(each.start, each.end): each for each in (*_intervals(about, plan), *_epochs(about))}
     newest = {(each.table, each.expectation, each.start, each.end): each for each in sorted(checks, key=_judged_at)}
     failed = [each for each in newest.values() if not each.held]
     return days_of(about.flow, [_judged(found[span], failed, about) for span in sorted(found)])
@@ -177,11 +182,11 @@ def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:
     return [_one_day(list(group)) for _, group in groupby(ordered, key=lambda each: moments.at(each.start).date())]
 
 
-def _intervals(about: Reported) -> Iterator[CalendarDay]:
+def _intervals(about: Reported, plan: RunPlan) -> Iterator[CalendarDay]:
     """Give the intervals that were run, or should have been."""
     if not any(entry.kind is CommitKind.INTERVAL for entry in about.state.commits.values()):
         return
-    for each in plan_of(about.known).found:
+    for each in plan.found:
         yield CalendarDay(
             start=each.span.start, end=each.span.end, state=STATES[each.state], cause=each.why, rows=each.rows
         )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 FOLLOWS = "what comes before it is run again"
-WAITS = "waits to be checked and published"
+WAITS = "waits to be published, or rejected"
 
 
 class PlanState(StrEnum):
@@ -39,7 +39,7 @@ class PlanState(StrEnum):
     STALE = "stale"
     """Published, and it would come out otherwise now, or might."""
     HELD = "held"
-    """Written, and waits to be checked and published."""
+    """Written, and waits to be published, or rejected."""
     RED = "red"
     """Its last run was rejected."""
     MISSING = "missing"
@@ -88,6 +88,8 @@ class RunPlan:
     usual_rows: float
     unread: str = ""
     """What its sources may hold otherwise was not read, and why; nothing where all was looked at."""
+    is_unreadable: bool = False
+    """Whether that is because it cannot be read."""
 
     @cached_property
     def left(self) -> tuple[PlannedInterval, ...]:

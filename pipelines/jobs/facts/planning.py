@@ -106,7 +106,7 @@ def plan_of(known: KnownRun) -> RunPlan:
         return _glanced(known, flow)
     except UNREADABLE as error:
         why = f"what its sources hold now cannot be read ({' '.join(str(error).split())[:MOST_SAID]})"
-        return replace(_planning(flow, state, _nothing).plan(), unread=why)
+        return replace(_planning(flow, state, _nothing).plan(), unread=why, is_unreadable=True)
     except GridError:
         why = "the grid of the flow's file is not that of the run"
         return replace(_planning(made, state, _nothing).plan(), unread=why)

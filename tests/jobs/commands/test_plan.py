@@ -17,7 +17,7 @@ from pipelines.jobs.commands.plan import run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.overview import calendar_of
+from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.runs.gate import RejectedError, hold
@@ -186,7 +186,7 @@ def rejecting(driver: Driver, entry: Entry) -> Entry:
 
 def calendar() -> list[str]:
     """Give the state of each day as the site and the overview have it."""
-    found = calendar_of(Reported(known=open_run("tiny", "main")), ())
+    found = read_overview(Reported(known=open_run("tiny", "main")), None).facts.calendar
     return [day.state.value for day in found]
 
 

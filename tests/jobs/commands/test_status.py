@@ -23,11 +23,11 @@ from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.plan import show_plan
 from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
-from pipelines.jobs.commands.status import lease_text, show_status
+from pipelines.jobs.commands.status import lease_text, show_all, show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts import planning
-from pipelines.jobs.facts.overview import calendar_of
+from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.facts.report import Reported
 from pipelines.jobs.facts.status import status_of
@@ -245,7 +245,7 @@ def test_what_is_stale_is_what_the_plan_and_the_site_call_so(house: House, is_fl
     assert f"\nstale      2013-01-01{' until 2013-01-04' if is_flow else ''} ({why}" in status(house)
     show_plan(PlanRequest(flow="tiny", as_json=True), house.tell)
     plan = [json.loads(line)["state"] for line in house.printed[:-1]]
-    days = calendar_of(Reported(known=open_run("tiny", "main")), ())
+    days = read_overview(Reported(known=open_run("tiny", "main")), None).facts.calendar
     assert plan == [day.state.value for day in days] == ["stale"] * 3
 
 
@@ -264,6 +264,8 @@ def test_of_sources_that_were_not_read_it_says_so(house: House, monkeypatch: pyt
         else "files of its sources changed since, and were not read again for 3 intervals: pulseline plan tiny\n"
     )
     assert f"\nstale      nothing by the log and the flow; {why}" in text
+    show_all(as_json=False, tell=house.tell)
+    assert ("tiny: what its sources hold now cannot be read" in house.text) == gone
 
 
 def test_a_lease_that_is_held_names_its_holder(house: House) -> None:
