@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.stamp import landed_row_schema
 
@@ -32,7 +33,7 @@ class LandedRows:
         """Find the sequences; nothing is read yet."""
         numbers = sorted({number for entry in judged.entries for number in entry.sequences})
         self._sequences = [read_sequence(landed_path(root), number) for number in numbers]
-        self._source = source
+        self._source, self._root = source, root
 
     def scan(self, columns: Sequence[str] | None = None, where: pc.Expression | None = None) -> pa.Table:
         """Read some columns, all unless given, of the rows of which a condition is true."""
@@ -46,4 +47,10 @@ class LandedRows:
             pa.Table.from_batches(sequence.open(self._source), landed_row_schema(sequence.payload(self._source)))
             for sequence in self._sequences
         ]
-        return pa.concat_tables(tables, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive") if tables else self._nothing()
+
+    def _nothing(self) -> pa.Table:
+        """Give no rows, as what landed last has them: an `apply` has a commit of its own, for which nothing landed."""
+        landed = reversed(Landing(landed_path(self._root)).sequences)
+        payload = next((each.payload(self._source) for each in landed if self._source in each.sources), pa.schema([]))
+        return landed_row_schema(payload).empty_table()

@@ -24,6 +24,7 @@ from pipelines.engine.files import packed
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.compaction import compact
 from pipelines.errors import Exit
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.environment.errors import WrongUse
@@ -329,6 +330,30 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert "1 row breaks it of " in told
     assert "landed in commit 2 (2013-01-02)" in told or "landed in commit 2 (2013-01-02 until 2013-01-03)" in told
     assert told.endswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-03")
+
+
+def test_after_two_applies_in_a_row_what_is_published_is_checked_as_before(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    file = house.config / "flows" / "tiny.yaml"
+    own = "    expect:\n      - expect_column_values_to_not_be_null: {column: number}\n"
+    written = file.read_text().replace(
+        "  punctual: {advance_time: ordered, every: {events: 2}, delay: 1h, late: divert}\n",
+        "  punctual:\n    advance_time: ordered\n    every: {events: 2}\n    delay: 1h\n    late: divert\n" + own,
+    )
+    written = written.replace(
+        "  trips: {feed: {parquet: trips.parquet}, key: [station, line], time: planned, arrival: went}\n",
+        "  trips:\n    feed: {parquet: trips.parquet}\n    key: [station, line]\n    time: planned\n    arrival: went\n"
+        + own,
+    )
+    for delay in ("2h", "3h"):
+        file.write_text(written.replace("delay: 1h", f"delay: {delay}"))
+        apply_flow(ApplyRequest(flow="tiny"), house.tell)
+        assert check_flow("tiny", None, None, None, run="main", as_json=False, echo=house.tell) == 0
+    house.backfill("2013-01-03", "2013-01-04")
+    assert house.text
+    assert check_flow("tiny", None, None, None, run="main", as_json=False, echo=house.tell) == 0
+    told = [line for line in house.text.splitlines() if "never be null" in line]
+    assert sorted(line.split()[2] for line in told) == ["punctual"] * 3 + ["trips"] * 3, "by each flow that ran"
 
 
 @pytest.mark.parametrize(
