@@ -198,7 +198,8 @@ def _failure(failure: PastVerdict, of: ExpectationFacts, clock: ReportClock) -> 
 
 def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     """Say in one sentence what changed since the verdicts before; None where there are none before."""
-    found = changes({(each.table, each.name): each.memory for each in facts.expectations})
+    memories = {(each.table, each.name): each.memory for each in facts.expectations}
+    found = changes(memories, of_last=facts.of_interval)
     if found is None:
         return None
     named = partial(_named, {name: clock.span(*span) for name, span in found.together.items()})

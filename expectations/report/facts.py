@@ -330,6 +330,8 @@ class ReportFacts:
     end: int | None
     next_step: str
     """The command that a person would run next, shown where something is missing."""
+    of_interval: bool = False
+    """Whether the page is of one interval of a run."""
     made_at: int | None = None
     sources: tuple[SourceFacts, ...] = ()
     streams: tuple[StreamFacts, ...] = ()
@@ -365,6 +367,10 @@ class ReportFacts:
         for name in wanted:
             if name is not None and name not in known:
                 raise ReportError("the picture's stream", f"one of {', '.join(known) or 'none'}", name)
+
+    def holds(self, start: int, end: int) -> bool:
+        """Say whether a span lies within that of the page."""
+        return (self.start is None or self.start <= start) and (self.end is None or end <= self.end)
 
     def stream(self, name: str) -> StreamFacts:
         """Give the stream of that name."""

@@ -247,7 +247,7 @@ class VerdictChanges:
     """What the newest check, of many intervals, alone found of one before the last, and of which."""
 
 
-def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None:
+def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False) -> VerdictChanges | None:
     """Say what the newest verdicts found otherwise than those before.
 
     The interval that was judged last is held against the one before it; one in the middle of the history, which was
@@ -255,6 +255,7 @@ def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None
 
     Args:
         memories: by stream and name of an expectation.
+        of_last: tell of the last interval, whichever was judged last: the page of one is about that.
 
     Returns:
         None where there is nothing to hold the newest verdicts against.
@@ -263,10 +264,10 @@ def changes(memories: Mapping[tuple[str, str], Memory]) -> VerdictChanges | None
     if not every:
         return None
     newest, last = max(every, key=lambda each: (each.at, each.end)), max(each.end for each in every)
-    again = _judged_again(memories, newest.span) if newest.end < last else []
+    again = _judged_again(memories, newest.span) if newest.end < last and not of_last else []
     found = _changes(again or _gone_on(memories, last))
-    if found is None:
-        return None
+    if found is None or of_last:
+        return found
     at = max(each.at for memory in memories.values() for each in memory.verdicts)
     return replace(found, earlier=tuple(_found_earlier(memories, at, found)))
 

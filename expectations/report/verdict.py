@@ -109,12 +109,26 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
 
 
 def _passed(facts: ReportFacts, broken: ExpectationFacts) -> str:
-    """Say who let pass what was found last of an expectation; nothing where nobody did, in each of the commits."""
-    found = broken.broken[-1]
-    numbers = {found.commit} if found.commit else {row.get("commit") for row in found.rows}
+    """Say who let pass what was found of an expectation; nothing where nobody did, in each of the commits."""
+    numbers = _failing(facts, broken)
     notes = [commit.note for commit in facts.commits if commit.number in numbers]
     passed = [words for note in notes if (words := passed_words(note, broken.table, broken.sentence))]
     return f", {passed[-1]}" if passed and len(passed) == len(numbers) else ""
+
+
+def _failing(facts: ReportFacts, broken: ExpectationFacts) -> set[object]:
+    """Give the commits in which an expectation does not hold: those of the intervals in which it fails on its own."""
+    found = broken.broken[-1]
+    if found.commit:
+        return {found.commit}
+    spans = [point.span for point in broken.memory.points if not point.held and facts.holds(*point.span)]
+    seen = [commit for commit in facts.commits if commit.state == "published" and commit.start is not None]
+    within = {commit.number for commit in seen if any(_lies_in(commit, span) for span in spans)}
+    return {*within} or {row.get("commit") for row in found.rows}
+
+
+def _lies_in(commit: CommitFacts, span: tuple[int, int]) -> bool:
+    return commit.start is not None and commit.end is not None and span[0] <= commit.start and commit.end <= span[1]
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:

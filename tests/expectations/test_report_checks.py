@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from expectations.report import Broken, ExpectationFacts, ReportFacts, render
+from expectations.report import Broken, ExpectationFacts, Memory, PastVerdict, ReportFacts, render
 from expectations.report.checks import checks_view
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
@@ -99,6 +99,17 @@ def test_what_a_person_let_pass_is_told_with_who_did(checked: ReportFacts) -> No
     commits = tuple(dataclasses.replace(c, note=note) if c.number == 3 else c for c in checked.commits)
     news = verdict(dataclasses.replace(checked, commits=commits, expectations=(fails(checked, commit=3),)))
     assert news.sentence.endswith("“No event is late” in punctual, accepted by ann: the feed was down.")
+    alone = fails(checked, commit=3)
+    start, end = next((c.start or 0, c.end or 0) for c in commits if c.number == 3)
+    point = PastVerdict(
+        start=start, end=end, commit=None, at=end, held=False, severity="blocking", looked_at=9, unexpected=7
+    )
+    (found,) = alone.broken
+    spans = dataclasses.replace(
+        alone, broken=(dataclasses.replace(found, commit=None, rows=()),), memory=Memory((point,))
+    )
+    news = verdict(dataclasses.replace(checked, commits=commits, expectations=(spans,)))
+    assert news.sentence.endswith(", accepted by ann: the feed was down."), "a check of many days found it, of that one"
     since = dataclasses.replace(fails(checked, commit=3), name="as_published", sentence="Nothing has changed")
     both = (fails(checked, commit=3), since)
     news = verdict(dataclasses.replace(checked, commits=commits, expectations=both))

@@ -140,6 +140,15 @@ def test_a_day_in_the_middle_that_was_judged_again_is_held_against_what_was_foun
     assert (found.fixed, found.broken, found.now == found.before) == ((NAME,), (), True)
 
 
+def test_the_page_of_a_day_is_about_that_day_whichever_was_judged_last(week: ReportFacts) -> None:
+    mended = Memory((*days("+-+-"), verdict(2, "+", at=9)))
+    facts = dataclasses.replace(week, expectations=(dataclasses.replace(HOLDS, memory=mended),))
+    told = changed_sentence(facts, CLOCK)
+    assert told == "Since Wed 2 Jan 2013 was judged before: timers of beating is fixed."
+    page = dataclasses.replace(facts, of_interval=True)
+    assert changed_sentence(page, CLOCK) == "Since Thu 3 Jan 2013: timers of beating newly fails."
+
+
 def test_a_day_that_was_judged_twice_is_held_against_the_day_before_though_one_check_is_new() -> None:
     old, new = Memory((*days("++-"), verdict(3, "-", at=9))), Memory((verdict(3, "-"), verdict(3, "-", at=9)))
     found = changes({NAME: old, ("s", "new"): new})

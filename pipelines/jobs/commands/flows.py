@@ -141,7 +141,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"
-    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, arrivals.values())}")
+    tell(f"{flow.name} is valid, {wrong}; next: {_first_run(flow, name, _of_days(flow, arrivals))}")
 
 
 def contract_flow(name: str, to: str | None, tell: Tell, params: Sequence[str] = ()) -> None:
@@ -292,6 +292,12 @@ def _too_early(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> Iterator[
                 "and no ledger tells of it; see whether the year is right, or have all that arrived before a run land "
                 "in its first interval (`from: beginning`)"
             )
+
+
+def _of_days(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> list[tuple[int, int]]:
+    """Give the arrivals of sources that are told day by day; of reference data alone where there are no others."""
+    own = [span for name, span in arrivals.items() if flow.sources[name].history is None]
+    return own or list(arrivals.values())
 
 
 def _first_run(flow: Flow, name: str, arrivals: Collection[tuple[int, int]]) -> str:

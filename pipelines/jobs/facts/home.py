@@ -108,7 +108,7 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
         run=facts.run,
         about=facts.about,
         timezone=facts.timezone,
-        tone=news.tone,
+        tone=Tone.OPEN if seen.unreadable and news.tone is Tone.GOOD else news.tone,
         sentence=news.sentence,
         newest=None if newest is None else newest.span.end,
         newest_start=newest.span.start if newest is not None and newest.kind is CommitKind.INTERVAL else None,

@@ -238,18 +238,21 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
 
 def _decided(about: Reported, blocking: Sequence[Quality], numbers: set[int]) -> str:
     """Say who let pass what blocks in some commits; nothing where nobody decided of each of them."""
-    # A check of several days names the commits in its rows.
-    named = [
-        (each, {each.commit} if each.commit else {row.get("commit") for row in each.rows} & numbers)
-        for each in blocking
-    ]
+    named = [(each, _commits_of(each, about, numbers)) for each in blocking]
     verdicts = {entry.commit: entry.verdict for entry in about.published}
     passed = [
-        passed_words(verdicts.get(number or 0), each.table, each.sentence)
-        for each, commits in named
-        for number in commits
+        passed_words(verdicts.get(number), each.table, each.sentence) for each, commits in named for number in commits
     ]
     return passed[0] if all(commits for _, commits in named) and all(passed) else ""
+
+
+def _commits_of(check: Quality, about: Reported, numbers: set[int]) -> set[int]:
+    """Give those of some commits in which a check found what breaks: its rows name them, unless it is of one day."""
+    if check.commit:
+        return {check.commit}
+    told = {row.get("commit") for row in check.rows} & numbers
+    within = (e.commit for e in about.published if check.start <= e.span.start and e.span.end <= check.end)
+    return {number for number in told if number is not None} or numbers.intersection(within)
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:

@@ -20,6 +20,7 @@ from pipelines.flows.grid import intervals
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.gate import is_accepted
 from pipelines.jobs.text.moments import Moments
+from pipelines.operators.plain_words import counted as number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +120,8 @@ class Planning:
     """Names the sources of which a published interval would land with other rows now."""
     edit: Callable[[Entry], str]
     """Says what of the flow has changed since a commit; nothing where no row depends on it."""
+    gone: Callable[[Entry], tuple[str, ...]]
+    """Names the files that a published interval landed from and that are no longer there."""
     start: int | None = None
     end: int | None = None
     """Where the plan begins and ends; what the sources hold, or what is published, unless given."""
@@ -220,9 +223,16 @@ class Planning:
         if entry.fingerprint != fingerprint_of(self.flow) and (edit := self.edit(entry)):
             return f"the flow has changed since: {edit}"
         sources = self.changed(entry)
-        return (
-            f"what arrives of {' and '.join(sources)} is not what landed: a late or changed file" if sources else None
-        )
+        if not sources:
+            return None
+        return f"what arrives of {' and '.join(sources)} is not what landed: {_why(self.gone(entry))}"
+
+
+def _why(gone: Sequence[str]) -> str:
+    if not gone:
+        return "a late or changed file"
+    more = f" and {number_of(len(gone) - 1, 'more file')}" if gone[1:] else ""
+    return f"{gone[0]}{more} {'are' if more else 'is'} gone"
 
 
 def let_pass(entry: Entry, last: Entry) -> bool:

@@ -28,11 +28,12 @@ from pipelines.jobs.environment.settings import MAIN_RUN, command, load_flow, pu
 from pipelines.jobs.facts.planned import Planning, PlanState, RunPlan
 from pipelines.jobs.runs.in_use import as_run, edited
 from pipelines.jobs.runs.known import is_replayed
+from pipelines.jobs.runs.replaced import files_gone
 from pipelines.operators.compiled import as_written
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.landing.sequence import LandedSequence
@@ -86,7 +87,7 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
         for given, name in ((wanted.start, "start"), (wanted.end, "end"))
     )
     held = _Held(settings, flow, wanted.run)
-    return flow, replace(_planning(flow, state, held.changed), start=start, end=end).plan()
+    return flow, replace(_planning(flow, state, held), start=start, end=end).plan()
 
 
 def plan_of(known: KnownRun) -> RunPlan:
@@ -100,37 +101,44 @@ def plan_of(known: KnownRun) -> RunPlan:
     """
     state, made = known.state, flow_from_json(known.definition)
     if not state.published or _streams(state) or is_replayed(known.root):
-        return Planning(flow=made, state=state, changed=_nothing, edit=lambda _: "").plan()
+        return Planning(flow=made, state=state, changed=_nothing, edit=lambda _: "", gone=_nothing).plan()
     flow = as_run(known.flow_now or made, state)
     try:
         return _glanced(known, flow)
     except UNREADABLE as error:
         why = f"what its sources hold now cannot be read ({' '.join(str(error).split())[:MOST_SAID]})"
-        return replace(_planning(flow, state, _nothing).plan(), unread=why, is_unreadable=True)
+        return replace(_planning(flow, state).plan(), unread=why, is_unreadable=True)
     except GridError:
         why = "the grid of the flow's file is not that of the run"
-        return replace(_planning(made, state, _nothing).plan(), unread=why)
+        return replace(_planning(made, state).plan(), unread=why)
 
 
 def _glanced(known: KnownRun, flow: Flow) -> RunPlan:
     """Make the plan of a run; files that changed are read where they are small."""
     held = _Held(read_settings(), flow, known.run)
-    planning = _planning(flow, known.state, held.changed)
+    planning = _planning(flow, known.state, held)
     changed = sum(map(held.must_be_read, planning.published))
     to_read = changed * held.size()
     if to_read <= GLANCE_BYTES:
         with as_written() if to_read <= FEW_BYTES else nullcontext():
             return planning.plan()
     why = f"files of its sources changed since, and were not read again for {counted(changed, 'interval')}"
-    return replace(_planning(flow, known.state, _nothing).plan(), unread=why)
+    return replace(_planning(flow, known.state).plan(), unread=why)
 
 
 def _streams(state: LogState) -> bool:
     return any(row.kind is CommitKind.EPOCH for row in state.published)
 
 
-def _planning(flow: Flow, state: LogState, changed: Callable[[Entry], tuple[str, ...]]) -> Planning:
-    return Planning(flow=flow, state=state, changed=changed, edit=lambda entry: str(edited(state, entry.commit, flow)))
+def _planning(flow: Flow, state: LogState, held: _Held | None = None) -> Planning:
+    """Give what a plan is made from; without what its sources hold they are taken to hold what landed."""
+    return Planning(
+        flow=flow,
+        state=state,
+        changed=held.changed if held else _nothing,
+        edit=lambda entry: str(edited(state, entry.commit, flow)),
+        gone=held.gone if held else _nothing,
+    )
 
 
 def _nothing(_: Entry) -> tuple[str, ...]:
@@ -147,7 +155,8 @@ class _Held:
             LandingError: a feed is missing, or does not have what its source says of it, or is no recording.
         """
         self._landing, self._flow = landed_path(settings.root(flow.name, run)), flow
-        self._feeds = open_recorded(flow, settings.feeds_base(flow))
+        self._base = settings.feeds_base(flow)
+        self._feeds = open_recorded(flow, self._base)
         self._found = FOUND.setdefault(str(self._landing), {})
         self._now = (json.dumps(flow_to_json(flow)), *(feed.fingerprint() for feed in self._feeds.values()))
 
@@ -159,6 +168,11 @@ class _Held:
         """Name the sources of which a published interval would land with other rows now."""
         standing = _standing(entry)
         return tuple(dict.fromkeys(name for number in entry.sequences for name in self._looked(number, standing)))
+
+    def gone(self, entry: Entry) -> tuple[str, ...]:
+        """Name the files that a published interval landed from and that are no longer there."""
+        landed = (load_manifest(self._landing, number) for number in entry.sequences)
+        return tuple(dict.fromkeys(path for each in landed for path in files_gone(each, self._base)))
 
     def must_be_read(self, entry: Entry) -> bool:
         """Say whether the sources have to be read for that."""

@@ -146,6 +146,7 @@ def read_facts(
         start=first,
         end=last,
         next_step=next_step(about, checks),
+        of_interval=about.span is not None,
         made_at=now,
         sources=tuple(_sources(flow, root, about.published)),
         streams=tuple(
@@ -212,7 +213,10 @@ def remembered(judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, 
     """
     found: dict[tuple[str, str], list[report.PastVerdict]] = {}
     for each in judged:
-        # A day of a change of clocks is longer than others.
+        # What was judged of an `apply`, whose commit has no span, is no interval's; a day of a change of clocks is
+        # longer than others.
+        if each.start == each.end:
+            continue
         if page is None or (each.end <= page[1] and each.end - each.start < 2 * (page[1] - page[0])):
             found.setdefault((each.table, each.expectation), []).append(_past(each))
     return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}

@@ -126,6 +126,17 @@ def require_files(before: Sequence[LandedSequence], sequence: LandedSequence, ba
             )
 
 
+def files_gone(sequence: LandedSequence, base: Path) -> list[str]:
+    """Name the files that something landed from and that are no longer there; one may have another name now.
+
+    Args:
+        sequence: what landed.
+        base: the folder that the feeds' paths are relative to.
+    """
+    at = base.absolute()
+    return [path for each in sequence.sources.values() for path in _files_of([each], at) if not (at / path).exists()]
+
+
 def _gone(before: Sequence[LandedSource], landed: LandedSource, base: Path) -> list[tuple[str, FromFile]]:
     now = _files_of([landed], base)
     marks = {came.mark for came in now.values()}

@@ -27,7 +27,8 @@ def expectation_objects(facts: ReportFacts) -> Iterator[dict[str, Any]]:
 
 def changes_object(facts: ReportFacts) -> dict[str, Any] | None:
     """Give what changed since the verdicts before; None where there are none before."""
-    found = changes({(each.table, each.name): each.memory for each in facts.expectations})
+    memories = {(each.table, each.name): each.memory for each in facts.expectations}
+    found = changes(memories, of_last=facts.of_interval)
     if found is None:
         return None
     moments = Moments(facts.timezone)

@@ -300,6 +300,20 @@ def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house
         assert house.printed[-1].endswith(f"next: pulseline run {tmp_path}/own.yaml --start 2013-03-09 --end {end}")
 
 
+def test_validate_offers_the_days_of_what_is_told_by_day_and_not_of_reference_data(
+    house: House, tmp_path: Path
+) -> None:
+    feed = "feed: {csv: %s.csv, types: {k: string, at: timestamp}}, key: k, time: at, arrival: at"
+    (tmp_path / "own.yaml").write_text(
+        f"flow: own\nsources:\n  rows: {{{feed % 'rows'}}}\n  kept: {{{feed % 'kept'}, from: beginning}}\n"
+        "streams:\n  once: {deduplicate: rows, on: k, within: 1h}\n  twice: {deduplicate: kept, on: k, within: 1h}\n"
+    )
+    (tmp_path / "rows.csv").write_text("k,at\na,2013-03-09T12:00:00Z\n")
+    (tmp_path / "kept.csv").write_text("k,at\na,2001-01-01T00:00:00Z\n")
+    validate_flow(str(tmp_path / "own.yaml"), house.tell)
+    assert house.printed[-1].endswith("own.yaml --start 2013-03-09 --end 2013-03-10")
+
+
 @pytest.mark.parametrize("year", ["0001", "1899"])
 def test_validate_warns_of_rows_that_arrive_before_any_run_can_begin(house: House, tmp_path: Path, year: str) -> None:
     own = "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: timestamp}}, key: k, time: at"

@@ -126,6 +126,14 @@ def test_a_day_whose_file_is_gone_is_not_replaced_by_a_straggler(folder: Path, k
     assert ran(*DAYS[2])[0] == 0, "what was accepted is not missed again"
 
 
+def test_a_plan_names_the_file_that_is_gone(folder: Path) -> None:
+    lay_over_midnight(folder)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    (folder / "data" / "2024-01-02.csv").unlink()
+    shown = CliRunner().invoke(app, ("plan", "flow.yaml"))
+    assert "what arrives of readings is not what landed: data/2024-01-02.csv is gone" in shown.output
+
+
 def test_a_renamed_file_beside_one_that_changed_is_not_missed(folder: Path) -> None:
     lay_over_midnight(folder)
     assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
