@@ -39,7 +39,7 @@ from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry, LogState
@@ -305,6 +305,8 @@ def facts_of(entry: Entry) -> dict[str, object]:
 
 VERDICT = re.compile(r"(\d+) of (\d+) expectations hold")
 """What a commit says that nobody had to decide of."""
+FEWER = 2
+"""How many times fewer rows than before are told."""
 MOST_WARNINGS = 3
 """Warnings that are named by `run`; the rest are counted."""
 
@@ -349,6 +351,19 @@ class RunProgress:
         held = [str(each.entry.commit) for each in ran if each.entry.state is State.WRITTEN]
         waits = f"; commit {held[0]} waits to be checked" if held else ""
         self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(self._flow, seen)}{waits}")
+        for told in _sparse(self._flow, ran):
+            self._echo(f"note: {told}: see whether the files of that time are there, and whole")
+
+
+def _sparse(flow: Flow, ran: Sequence[Ran]) -> Iterator[str]:
+    """Say in which intervals nothing landed, and in which not half of the rows that they had before."""
+    landed = [(each, sum(rows_of_commit(each.entry, "landed").values())) for each in ran]
+    empty = [each for each, rows in landed if not rows]
+    fewer = [each for each, rows in landed if rows and FEWER * rows < (each.before or 0)]
+    for found, what in ((empty, "nothing landed in"), (fewer, "not half of the rows of before landed in")):
+        if found:
+            more = f" and {counted(len(found) - 1, 'more interval')}" if found[1:] else ""
+            yield f"{what} {span_text(flow, found[0].entry.span)}{more}"
 
 
 def unread(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:

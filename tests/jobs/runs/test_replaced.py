@@ -151,6 +151,18 @@ def test_a_file_that_changed_so_that_none_of_its_rows_arrive_on_a_day_is_there(f
     assert (code, "landed 1 (21 before)" in said) == (0, True)
 
 
+def test_a_day_of_far_fewer_rows_than_before_and_one_of_none_are_told(folder: Path) -> None:
+    ran(DAYS[0][0], DAYS[2][1])
+    file = folder / "data" / "2024-01-02.csv"
+    file.write_text("\n".join(file.read_text().splitlines()[:4]) + "\n")
+    code, said = ran(*DAYS[1])
+    assert (code, "(20 before)" in said) == (0, True)
+    assert "note: not half of the rows of before landed in 2024-01-02: see whether the files of that time" in said
+    code, said = ran("2024-01-04", "2024-01-06")
+    assert code == 0
+    assert "note: nothing landed in 2024-01-04 and 1 more interval: see whether" in said
+
+
 def test_many_files_that_are_gone_are_counted(folder: Path) -> None:
     for number in range(5):
         rows = f"sensor,at,value\ns1,2024-01-02T0{number}:30:00,9\n"
