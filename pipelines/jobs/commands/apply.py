@@ -19,17 +19,20 @@ from pipelines.engine.commits.plan import carry_format
 from pipelines.engine.landing.arrived import is_declared
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.landing.manifest import load_manifest
+from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry_over import BEGUN_ANEW, LEFT_OPEN, Ground, adopt, left_behind
 from pipelines.engine.tasks.stages import check_tables
 from pipelines.errors import Exit
 from pipelines.flows.changes import StreamFate
 from pipelines.flows.definition import fingerprint_of
+from pipelines.flows.feeds.spec import Clock
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.facts.contracts import broken, consumers_of
 from pipelines.jobs.facts.live import last_closed
+from pipelines.jobs.facts.planning import UNREADABLE
 from pipelines.jobs.runs.feeds import open_feeds
 from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.in_legs import require_one_piece
@@ -118,8 +121,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
         1 where it was only to be said what that means, and a consumer's contract would be broken; else 0.
 
     Raises:
-        WrongUse: nothing is published, a commit waits to be finished under the flow of before, or a consumer's contract
-            would be broken.
+        WrongUse: nothing is published, a commit waits to be finished under the flow of before, the streams do not go
+            together with the columns of the sources, or a consumer's contract would be broken.
         UnknownCarryError: the carry is of a format that is not known here.
         SchemaChangedError: a stream has other columns than its table.
         LeaseHeldError: a driver is at work on this run.
@@ -134,7 +137,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     done = None
     breaks: tuple[str, ...] = ()
     if plan.needed:
-        schemas = _payloads(known.root, known.state, flow, plan.ground, settings.feeds_base(flow))
+        schemas = _payloads(known.root, known.state, flow, plan, settings.feeds_base(flow))
         breaks = _breaks(settings, flow, schemas)
         if breaks and not wanted.dry_run:
             raise WrongUse(f"{breaks[0]}: agree on it with them and change that file, or leave the flow as it is")
@@ -158,10 +161,13 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
 
 
 def _breaks(settings: Settings, flow: Flow, schemas: Mapping[str, pa.Schema]) -> tuple[str, ...]:
-    """Say which contracts of consumers the flow would break, as it is now."""
-    contracts = tuple(consumers_of(settings, flow.name))
-    known = fitting_payloads(flow, schemas) if contracts else {}
-    return tuple(line for each in contracts for line in broken(each, flow, known))
+    """Say which contracts of consumers the flow would break, as it is now.
+
+    Raises:
+        WrongUse: the streams do not go together with the columns of the sources.
+    """
+    known = fitting_payloads(flow, schemas)
+    return tuple(line for each in consumers_of(settings, flow.name) for line in broken(each, flow, known))
 
 
 def plan_of(known: KnownRun, state: LogState, flow: Flow) -> ApplyPlan:
@@ -225,7 +231,7 @@ def take_into_use(driver: Driver, flow: Flow, plan: ApplyPlan, base: Path) -> En
     fates = {each.stream: each.fate for each in plan.found.changes}
     streams = [name for name in flow.streams if fates[name].remembers]
     detail = {"fates": {name: str(fate) for name, fate in fates.items()}, "format_before": plan.written}
-    return adopt(driver, flow, ground, streams, _payloads(driver.root, state, flow, tip, base), detail)
+    return adopt(driver, flow, ground, streams, _payloads(driver.root, state, flow, plan, base), detail)
 
 
 def _ground(root: Path, state: LogState, tip: Entry, older: Flow | None) -> Ground:
@@ -240,13 +246,16 @@ def _latest(flow: Flow, plan: ApplyPlan) -> dict[str, int]:
     return {name: plan.ground.span.end + bound for name, bound in bounds.items() if bound is not None}
 
 
-def _payloads(root: Path, state: LogState, flow: Flow, tip: Entry, base: Path) -> dict[str, pa.Schema]:
-    """Give the payload of each source: as it landed last, and of a new or changed one as its feed declares it.
+def _payloads(root: Path, state: LogState, flow: Flow, plan: ApplyPlan, base: Path) -> dict[str, pa.Schema]:
+    """Give the payload of each source, as it lands from here on.
+
+    Of a recorded one, and of one that is new or changed, its feed says it; of another one what it declares, or landed.
 
     Raises:
         WrongUse: a source is new or changed, and what waits to be published landed before that.
+        LandingError: a feed is missing, or is not what the flow says of it, and the flow says something else now.
     """
-    landing = landed_path(root)
+    landing, tip = landed_path(root), plan.ground
     # A day that was run again has a later sequence than the newest.
     worked_on = {number for entry in state.commits.values() if entry.state in ENDED for number in entry.sequences}
     waiting = [number for number in range(tip.upto + 1, last_closed(landing, tip.upto) + 1) if number not in worked_on]
@@ -256,15 +265,33 @@ def _payloads(root: Path, state: LogState, flow: Flow, tip: Entry, base: Path) -
     behind = [load_manifest(landing, number) for number in waiting]
     found = payloads_over(replace(flow, sources=standing), [*behind, last])
     missing = [name for name in flow.sources if name not in found]
+    if missing and waiting:
+        raise WrongUse(
+            f"what landed must have every source as the flow says; {_waits(len(waiting))} to be published that "
+            f"landed before {', '.join(missing)} changed: publish them with the flow of before first"
+        )
+    if flow.clock is Clock.RECORDED:
+        return _as_recorded(flow, plan, base, found)
     if missing:
-        if waiting:
-            raise WrongUse(
-                f"what landed must have every source as the flow says; {_waits(len(waiting))} to be published that "
-                f"landed before {', '.join(missing)} changed: publish them with the flow of before first"
-            )
         feeds = open_feeds(flow, base, root, Landing(landing))
         found |= {name: feeds[name].schema for name in missing}
     return found
+
+
+def _as_recorded(flow: Flow, plan: ApplyPlan, base: Path, landed: dict[str, pa.Schema]) -> dict[str, pa.Schema]:
+    """Give the payload of each recorded source as the next run lands it: its types may be others than what landed has.
+
+    Where the feeds cannot be read, and the flow says of them what it said before, what landed stands for them.
+
+    Raises:
+        LandingError: a feed is missing, or is not what the flow says of it, and the flow says something else now.
+    """
+    try:
+        return {name: feed.schema for name, feed in open_recorded(flow, base).items()}
+    except UNREADABLE:
+        if landed.keys() != flow.sources.keys() or any(change.fed for change in plan.found.changes):
+            raise
+        return landed
 
 
 def _waits(sequences: int) -> str:

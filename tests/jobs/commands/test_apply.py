@@ -20,6 +20,7 @@ from pipelines.engine.commits.history import CommitKind, Span
 from pipelines.engine.commits.paths import SchemaChangedError, landed_path, ledger_path
 from pipelines.engine.commits.plan import carry_format, plan_of
 from pipelines.engine.commits.readers import log_state, read_carry, read_stream, rows_of
+from pipelines.engine.landing.errors import FeedMissingError
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.tasks import carry_over as adopting
 from pipelines.engine.tasks.carry_over import Ground, adopt
@@ -210,6 +211,99 @@ def test_other_columns_are_refused_and_leave_nothing_behind(live: House) -> None
         with pytest.raises(SchemaChangedError, match=r"writes others \(new: remark string; gone: note string\)"):
             apply(live, dry_run=dry_run)
     assert log_state(live.root).next_number == before
+
+
+READINGS = """\
+flow: readings
+every: 1d
+sources:
+  rows: {feed: {FEED, types: {at: timestamp, size: int32, price: "decimal(8, 2)"}}, key: size, time: at, arrival: at}
+streams:
+  STREAM
+"""
+FEEDS = {"csv: rows.csv": "at,size,price\n{},1,2.25\n{},2,3.5\n", "json: rows.jsonl": '{{"at": "{}", "size": 1}}\n' * 2}
+SHOWN = "beating: {heartbeat: rows, interval: 6h}"
+
+
+def read_in(folder: Path, feed: str, stream: str) -> tuple[Path, Run]:
+    """Run the first of two days of readings; give the flow's file, and what is asked for of the second."""
+    (folder / feed.split()[1]).write_text(FEEDS[feed].format("2026-01-01T01:00:00Z", "2026-01-02T01:00:00Z"))
+    file = folder / "readings.yaml"
+    file.write_text(READINGS.replace("FEED", feed).replace("STREAM", stream))
+    wanted = Run(flow=str(file), start="2026-01-01", end="2026-01-02", engine="core", check=False)
+    run_flow(wanted, lambda _: None)
+    return file, replace(wanted, start="2026-01-02", end="2026-01-03")
+
+
+def retype(file: Path, was: str, now: str) -> None:
+    """Declare a type of the readings otherwise."""
+    text = file.read_text()
+    assert was in text
+    file.write_text(text.replace(was, now))
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize(
+    ("types", "told"),
+    [
+        (("size: int32", "size: int64"), "new: size int64; gone: size int32"),
+        (('"decimal(8, 2)"', "float64"), "new: price double; gone: price decimal128(8, 2)"),
+    ],
+)
+def test_a_type_that_a_recorded_feed_declares_otherwise_is_refused_before_anything_changes(
+    house: House, tmp_path: Path, feed: str, types: tuple[str, str], told: str
+) -> None:
+    file, following = read_in(tmp_path, feed, SHOWN)
+    retype(file, *types)
+    root = house.home / "readings" / "main"
+    before = log_state(root).next_number
+    for dry_run in (True, False):
+        with pytest.raises(SchemaChangedError) as caught:
+            apply_flow(ApplyRequest(flow=str(file), dry_run=dry_run), house.tell)
+        assert f"the flow now writes others ({told}): give the changed flow a run of its own" in str(caught.value)
+    assert log_state(root).next_number == before
+    retype(file, *reversed(types))
+    run_flow(following, house.tell)
+
+
+def test_a_type_that_no_stream_shows_is_taken_into_use(house: House, tmp_path: Path) -> None:
+    file, following = read_in(tmp_path, "csv: rows.csv", "dear: {project: rows, columns: {is_dear: price > 3}}")
+    retype(file, '"decimal(8, 2)"', "float64")
+    assert apply_flow(ApplyRequest(flow=str(file)), house.tell) == Exit.FINE
+    assert "takes it into use" in house.text
+    run_flow(following, house.tell)
+    rows = read_stream(house.home / "readings" / "main", "dear").to_pylist()
+    assert [row["is_dear"] for row in rows if row["kind"] == "data"] == [False, True]
+
+
+def test_a_type_that_does_not_go_together_with_a_stream_is_refused(house: House, tmp_path: Path) -> None:
+    file, _ = read_in(tmp_path, "csv: rows.csv", "dear: {project: rows, columns: {is_dear: price > 3}}")
+    retype(file, '"decimal(8, 2)"', "string")
+    with pytest.raises(WrongUse, match="stream `dear`"):
+        apply_flow(ApplyRequest(flow=str(file), dry_run=True), house.tell)
+
+
+def test_files_that_have_other_types_now_are_refused_with_whatever_else_has_changed(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    feed = house.config / "flows" / "trips.parquet"
+    came = pq.read_table(feed)
+    pq.write_table(came.set_column(0, "number", came["number"].cast(pa.float64())), feed)
+    edit(house, "delay: 1h", "delay: 2h")
+    for dry_run in (True, False):
+        with pytest.raises(SchemaChangedError, match=r"new: number double; gone: number int64"):
+            apply(house, dry_run=dry_run)
+
+
+def test_a_feed_that_is_away_is_missed_only_where_the_flow_says_something_else_of_it(
+    house: House, tmp_path: Path
+) -> None:
+    file, _ = read_in(tmp_path, "csv: rows.csv", SHOWN)
+    (tmp_path / "rows.csv").unlink()
+    retype(file, "interval: 6h", "interval: 3h")
+    assert apply_flow(ApplyRequest(flow=str(file)), house.tell) == Exit.FINE
+    retype(file, "size: int32", "size: int64")
+    with pytest.raises(FeedMissingError, match=r"rows\.csv"):
+        apply_flow(ApplyRequest(flow=str(file)), house.tell)
 
 
 def test_a_commit_that_waits_is_finished_under_the_flow_of_before(live: House, monkeypatch: pytest.MonkeyPatch) -> None:

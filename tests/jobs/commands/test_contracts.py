@@ -12,11 +12,13 @@ import pytest
 from open_data_contract_standard.model import OpenDataContractStandard
 from ruamel.yaml import YAML
 
+from pipelines.engine.commits.paths import SchemaChangedError
 from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.flows import contract_flow, validate_flow
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
+from tests.jobs.commands.test_apply import SHOWN, read_in, retype
 from tests.jobs.commands.test_replay import edit
 from tests.jobs.conftest import FLOW
 
@@ -101,6 +103,28 @@ def test_a_change_that_breaks_a_contract_is_told_by_apply_and_not_taken_into_use
     house.printed.clear()
     assert apply_flow(ApplyRequest(flow="tiny"), house.tell) == Exit.FINE
     assert "takes it into use" in house.text, "another delay breaks no contract"
+
+
+def test_another_type_of_a_recorded_feed_breaks_a_contract_under_apply_as_under_validate(
+    house: House, tmp_path: Path
+) -> None:
+    file, _ = read_in(tmp_path, "csv: rows.csv", SHOWN)
+    properties = [{"name": "size", "physicalType": "int32"}]
+    document = {"apiVersion": "v3.1.0", "kind": "DataContract", "id": "billing", "version": "1.0.0", "status": "active"}
+    keep(document | {"dataProduct": "readings", "schema": [{"name": "beating", "properties": properties}]})
+    retype(file, "size: int32", "size: int64")
+    broken = (
+        "the contract of billing (contracts/billing.yaml) is broken: it reads `size` of `beating`, as int32, and it is "
+        "int64"
+    )
+    validate_flow(str(file), house.tell)
+    assert f"warning: {broken}" in house.text
+    with pytest.raises(SchemaChangedError):
+        apply_flow(ApplyRequest(flow=str(file), dry_run=True), house.tell)
+    assert house.text == broken
+    with pytest.raises(WrongUse) as caught:
+        apply_flow(ApplyRequest(flow=str(file)), house.tell)
+    assert str(caught.value).startswith(f"{broken}: agree on it with them")
 
 
 @pytest.mark.parametrize(
