@@ -218,6 +218,10 @@ class Tables:
             place = bisect_left(ordered, file.first)
             if place == len(ordered) or ordered[place] > file.last:
                 continue
+            if self._seen_in(file, log.settled()) <= gone:
+                # Whichever of them it holds: it goes, and need not be there.
+                removes.append(file)
+                continue
             held = held_in(file)
             if held & gone:
                 removes.append(file)
@@ -226,6 +230,12 @@ class Tables:
                     self._known_rewrite(log.path, file, entry) or self.rewrite(log.path, [file], held - gone)
                 )
         return removes, instead
+
+    def _seen_in(self, file: ActiveFile, settled: int) -> set[int]:
+        """Give the commits of which a file of a table may hold rows, by its name; no other has any there."""
+        if file.first == file.last:
+            return {file.first}
+        return {number for number in visible_at(self.state(), settled) if file.first <= number <= file.last}
 
     def _known_rewrite(self, path: Path, file: ActiveFile, entry: Entry) -> Rewritten | None:
         """Give what an earlier attempt to settle this commit wrote in place of a file."""

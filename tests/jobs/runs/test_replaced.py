@@ -163,6 +163,24 @@ def test_a_day_of_far_fewer_rows_than_before_and_one_of_none_are_told(folder: Pa
     assert "note: nothing landed in 2024-01-04 and 1 more interval: see whether" in said
 
 
+def test_days_whose_published_file_is_gone_are_made_anew_by_running_them_again(folder: Path) -> None:
+    def without_the_file(name: str) -> None:
+        (shared,) = stream_path(folder / "home" / "readings" / "main", "big").rglob(f"{name}-*.parquet")
+        shared.unlink()
+
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    rows = rows_of(folder)
+    without_the_file("c00000001-00000003")
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0, "all that it held is replaced"
+    assert rows_of(folder) == rows
+    without_the_file("c00000004-00000006")
+    code, said = ran(*DAYS[1])
+    assert (code, "pulseline doctor" in said) == (3, True), "it held more"
+    assert CliRunner().invoke(app, ("doctor", "flow.yaml", "--repair")).exit_code == 0
+    assert rows_of(folder) == rows
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+
+
 def test_many_files_that_are_gone_are_counted(folder: Path) -> None:
     for number in range(5):
         rows = f"sensor,at,value\ns1,2024-01-02T0{number}:30:00,9\n"
