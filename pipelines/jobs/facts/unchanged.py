@@ -23,6 +23,7 @@ from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
+from pipelines.engine.commits.readers import require_not_older
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.parquet import naming_the_damaged, read_rows
 from pipelines.engine.files.stored import for_arrow
@@ -31,7 +32,7 @@ from pipelines.engine.landing.manifest import check_files, load_manifest, verify
 from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -58,8 +59,8 @@ def unchanged(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) ->
         One outcome a stream, one for the ledger, one a source, and one for the carry.
     """
     lists = FileLists(root, state)
-    found = [_table(root, name, judged.entries, lists) for name in (*flow.tables(), LEDGER)]
-    return (*found, *_landed(flow, root, judged.entries), _carry(root, judged.entries, lists))
+    found = [_table(root, name, judged.entries, lists, state) for name in (*flow.tables(), LEDGER)]
+    return (*found, *_landed(flow, root, judged.entries), _carry(root, judged.entries, lists, state))
 
 
 def unchanged_in(flow: Flow, parts: Parts) -> tuple[Reckoned, ...]:
@@ -83,8 +84,12 @@ def _both(one: Reckoned, other: Reckoned) -> Reckoned:
     )
 
 
-def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
-    """Hold the rows of each commit, and each file by itself: two that were swapped have all rows between them."""
+def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, state: LogState) -> Reckoned:
+    """Hold the rows of each commit, and each file by itself: two that were swapped have all rows between them.
+
+    Raises:
+        TableLostError: a file is gone, or the table has lost its newest versions.
+    """
     path = ledger_path(root) if name == LEDGER else stream_path(root, name)
     said = {entry.commit: entry.hashes[name] for entry in entries if name in entry.hashes}
     files: dict[str, NewFile] = {}
@@ -96,6 +101,8 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists) ->
     came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
     odd: dict[int, list[Row]] = defaultdict(list)
     table = snapshot(path)
+    if table is not None:
+        require_not_older(root, path, table.version, state)
     columns = None if table is None else frozenset(table.schema.names)
     for file in files.values():
         rows = _rows_of(path, file, columns)
@@ -169,26 +176,38 @@ def _broken(sequence: LandedSequence, source: str, commit: int) -> Row | None:
     return None
 
 
-def _carry(root: Path, entries: Sequence[Entry], lists: FileLists) -> Reckoned:
+def _carry(root: Path, entries: Sequence[Entry], lists: FileLists, state: LogState) -> Reckoned:
     """Hold the carry's files against the bytes and rows that their commits counted."""
     offenders: list[Row] = []
     looked_at = 0
     for entry in entries:
-        for table, files in lists.of(entry.commit).items():
-            for file in files if table.startswith(CARRY) else ():
-                looked_at += file.rows
-                if problem := _other_file(root / table / file.name, file):
-                    offenders.append(
-                        {
-                            "commit": entry.commit,
-                            "file": str(root / table / file.name),
-                            "rows": file.rows,
-                            "problem": problem,
-                        }
-                    )
+        for table in (name for name in lists.of(entry.commit) if name.startswith(CARRY)):
+            problems = [*_others(root / table, lists.of(entry.commit)[table])]
+            if entry.commit in state.carried:
+                problems += _lost(root / table, lists.holder(table, entry.commit))
+            looked_at += sum(file.rows for file in lists.of(entry.commit)[table])
+            offenders += [
+                {
+                    "commit": entry.commit,
+                    "file": str(root / table / file.name),
+                    "rows": file.rows,
+                    "problem": problem,
+                }
+                for file, problem in problems
+            ]
     return Reckoned(
         law=as_published("the carry", STATE), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders)
     )
+
+
+def _others(folder: Path, files: Iterable[NewFile]) -> Iterator[tuple[NewFile, str]]:
+    yield from ((file, problem) for file in files if (problem := _other_file(folder / file.name, file)))
+
+
+def _lost(folder: Path, files: Iterable[NewFile]) -> Iterator[tuple[NewFile, str]]:
+    """Give the files that are gone of a commit that others may begin from: nobody has swept these."""
+    gone = "it is gone, and what is run next begins from it"
+    yield from ((file, gone) for file in files if not (folder / file.name).exists())
 
 
 def _other_file(path: Path, file: NewFile) -> str:

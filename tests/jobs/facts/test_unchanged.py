@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
-from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
+from pipelines.engine.commits.paths import TableLostError, landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import log_state, read_stream, rows_of
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.settings import load_flow, read_settings
@@ -142,6 +143,25 @@ def test_a_file_of_the_carry_with_other_bytes_is_found(here: Trial) -> None:
     pq.write_table(pa.concat_tables([rows, rows]), file)
     found = looked(here)
     assert [name for name, each in found.items() if each.unexpected] == ["the carry"]
+
+
+def test_a_file_of_the_carry_that_is_gone_is_found(here: Trial) -> None:
+    state = log_state(here.root("main"))
+    newest = max(state.carried)
+    carry = here.root("main") / "carry" / "punctual.state"
+    held = sorted(carry.glob("*.parquet"))
+    held[-1].unlink()
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["the carry"]
+    assert found["the carry"].rows[-1]["commit"] == newest
+    assert "it is gone" in found["the carry"].rows[-1]["problem"]
+
+
+def test_a_table_that_lost_its_newest_version_is_not_called_unchanged(here: Trial) -> None:
+    log = stream_path(here.root("main"), "punctual") / "_delta_log"
+    max(log.glob("*.json")).unlink()
+    with pytest.raises(TableLostError, match="streams/punctual"):
+        looked(here)
 
 
 def test_a_line_of_a_landing_that_the_ledger_lacks_is_found(here: Trial) -> None:
