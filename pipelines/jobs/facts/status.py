@@ -10,11 +10,9 @@ import pyarrow as pa
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.instants import versions_now
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
-from pipelines.engine.commits.paths import landed_path, ledger_path
+from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
-from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.settling import is_settled
-from pipelines.engine.commits.sweep import opened
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.jobs.facts.awaited import awaited, held_rows
@@ -37,7 +35,7 @@ from pipelines.operators.rows import KIND_NAMES, TICKS_PER_SECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.commits.history import Entry
     from pipelines.jobs.facts.planned import PlannedInterval, RunPlan
     from pipelines.jobs.runs.gate import GateFinding
     from pipelines.jobs.runs.known import KnownRun
@@ -62,7 +60,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
-    damaged = [*_ahead(known), *_older(known), *known.out_of_step]
+    damaged = [*known.ahead, *_older(known), *known.out_of_step]
     # Each leg begins commits of its own.
     begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
     before = len(damaged)
@@ -126,15 +124,6 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
         return otherwise
 
 
-def _ahead(known: KnownRun) -> list[str]:
-    """Say whether the ledger, which follows every commit, knows one that `commits` does not."""
-    held = opened(ledger_path(known.root)).settled()
-    # What was published since the run was opened is in the log as it is now.
-    if held <= _newest(known.state) or held <= _newest(log_state(known.root)):
-        return []
-    return [f"tables hold commit {held}, and `commits` does not have it as published: {DOCTOR} says more"]
-
-
 def _older(known: KnownRun) -> list[str]:
     """Say which tables have lost their newest versions: what is published is missing there, for every reader."""
     lost = [
@@ -144,11 +133,6 @@ def _older(known: KnownRun) -> list[str]:
         if part.state.is_older(name, version)
     ]
     return [f"{each} is an older copy of itself, or its newest versions are gone: {DOCTOR} says more" for each in lost]
-
-
-def _newest(state: LogState) -> int:
-    newest = state.newest_published
-    return newest.commit if newest else 0
 
 
 def _unsettled(known: KnownRun) -> int | None:

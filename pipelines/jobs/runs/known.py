@@ -29,15 +29,16 @@ from pipelines.engine.commits.leg_roots import (
     root_of,
 )
 from pipelines.engine.commits.log import CommitLog
-from pipelines.engine.commits.paths import lands_elsewhere
+from pipelines.engine.commits.paths import lands_elsewhere, ledger_path
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.sweep import opened
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
 from pipelines.flows.feeds.catalog import is_live
 from pipelines.flows.legs import MAIN, in_legs, legs_of
 from pipelines.flows.model import DIVERTED, Flow, main_of, sides_of
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.parameters import parameter_words
 from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, load_flow, read_settings
 from pipelines.jobs.runs.played import read_range
@@ -240,6 +241,25 @@ class KnownRun:
         told = f"or a reset was cut short: {self.command('doctor')} says more"
         return tuple(f"{each}, {told}" for each in overtaken(self.root))
 
+    @property
+    def ahead(self) -> tuple[str, ...]:
+        """Say that the ledger, which follows every commit, knows one that `commits` does not."""
+        held = opened(ledger_path(self.root)).settled()
+        # What was published since the run was opened is in the log as it is now.
+        if held <= _newest(self.state) or held <= _newest(log_state(self.root)):
+            return ()
+        doctor = self.command("doctor")
+        return (f"tables hold commit {held}, and `commits` does not have it as published: {doctor} says more",)
+
+    def require_whole_log(self) -> None:
+        """See that `commits` has not lost its newest versions: what they published would be missing without a word.
+
+        Raises:
+            JobError: tables hold what it does not have as published.
+        """
+        if told := self.ahead:
+            raise JobError(f"what is published must stand in the log of the run: {told[0]}")
+
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
         given = parameter_words(self.given) if verb in WITH_PARAMETERS else []
@@ -339,6 +359,11 @@ class KnownRun:
     def is_driven(self) -> bool:
         """Say whether a driver is at work on the run."""
         return seems_held(self.root, self.state.lease, wall_ticks())
+
+
+def _newest(state: LogState) -> int:
+    newest = state.newest_published
+    return newest.commit if newest else 0
 
 
 def open_run(called: str, run: str) -> KnownRun:

@@ -20,11 +20,15 @@ from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.plan import show_plan
+from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.run import RunRequest as Run
 from pipelines.jobs.commands.run import run_flow
+from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import lease_text, show_all, show_status
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts import planning
 from pipelines.jobs.facts.overview import read_overview
@@ -358,6 +362,22 @@ def test_where_files_are_gone_or_torn_the_rest_is_told_and_what_to_do(
     assert text.endswith("next: pulseline doctor tiny")
     house.printed.clear()
     assert facts(house)["published"]["commits"] == 3
+
+
+def test_where_the_log_lost_its_newest_versions_nobody_says_that_nothing_was_published(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    log = house.root / "commits" / "_delta_log"
+    for version in sorted(log.glob("*.json"))[-2:]:
+        version.unlink()
+    assert "damaged    tables hold commit 2, and `commits` does not have it as published" in status(house)
+    for look in (
+        lambda: show_stream("tiny", "punctual", None, None, 5, "table", "main", house.tell),
+        lambda: check_flow("tiny", None, None, None, run="main", as_json=False, echo=house.tell),
+        lambda: report_flow("tiny", None, "main", as_json=False, echo=house.tell),
+        lambda: tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=False), house.tell),
+    ):
+        with pytest.raises(JobError, match="tables hold commit 2"):
+            look()
 
 
 def test_what_was_published_while_it_looked_is_no_damage(house: House) -> None:
