@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.flows.grid import cuts_between, interval_of, intervals
+from pipelines.flows.grid import FIRST_TICK, cuts_between, interval_of, intervals
 from pipelines.flows.holding import outside
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import MAIN_RUN
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
-from pipelines.operators.rows import MIN_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +90,7 @@ class RequestedRun:
         """
         from pipelines.engine.sources.catalog import open_recorded
 
-        within = (MIN_TIME if self.ground is None else self.ground, self.own[-1][1])
+        within = (FIRST_TICK if self.ground is None else self.ground, self.own[-1][1])
         feeds = open_recorded(self.flow, self.settings.feeds_base(self.flow))
         asked = {name: feed.arrivals(sys.maxsize, within) for name, feed in feeds.items()}
         found = {name: span for name, span in asked.items() if span is not None}
