@@ -38,7 +38,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.young_log import Snapshot, read_young
 from pipelines.engine.files import durable
-from pipelines.engine.files.stored import StoreFailedError, StorePath, for_arrow, is_stored, told
+from pipelines.engine.files.stored import StoreFailedError, StorePath, each_at_once, for_arrow, is_stored, told
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def open_table(path: Path) -> DeltaTable | None:
 
     Raises:
         TornLogError: nothing that can be read makes a table.
+        StoreFailedError: the store does not do its part.
     """
     if not exists(path):
         return None
@@ -87,8 +88,8 @@ def open_table(path: Path) -> DeltaTable | None:
         if not exists(path):
             return None
         if is_stored(path):
-            raise _unreadable(path, str(problem)) from None
-        return _open_readable(path, str(problem).partition("\n")[0])
+            return _open_stored(path, str(problem))
+        return _open_readable(path, _first_line(problem))
     # delta-rs takes a version without bytes for a transaction that does nothing: what it added would be gone unsaid.
     last = table.version()
     empty = [number for number in _empty_versions(path) if number <= last]
@@ -118,7 +119,7 @@ def _delta_asks(path: Path) -> Iterator[None]:
         if (said := _by_the_system(problem, path)) is not None:
             raise said from problem
         if isinstance(problem, DeltaError):
-            raise TornLogError(str(path), LOG, str(problem).partition("\n")[0]) from None
+            raise TornLogError(str(path), LOG, _first_line(problem)) from None
         raise
 
 
@@ -130,9 +131,42 @@ def _by_the_system(problem: Exception, path: Path) -> OSError | None:
     return OSError(int(found[1]), os.strerror(int(found[1])), str(path))
 
 
+def _first_line(problem: object) -> str:
+    """Leave out the trace that delta-rs has behind its words."""
+    return str(problem).partition("\n")[0]
+
+
 def _unreadable(path: Path, problem: str) -> TornLogError | StoreFailedError:
-    """Say why a table in a store cannot be opened: a version is gone, or is none, or the store does not answer."""
-    return _torn(path) or StoreFailedError(str(path), told(problem))
+    """Say why delta-rs cannot read a table in a store: something of its log is gone or harmed, or the store fails."""
+    try:
+        _open_stored(path, problem)
+    except (TornLogError, StoreFailedError) as why:
+        return why
+    return TornLogError(str(path), next(iter(torn_names(path)), LOG), told(_first_line(problem)))
+
+
+def _open_stored(path: Path, problem: str) -> DeltaTable:
+    """Open a table in a store that delta-rs cannot: by its words nobody tells a log from a store that does not answer.
+
+    So the log is read here, where the store says itself what it does not do, and opened in a copy on this machine.
+
+    Raises:
+        TornLogError: nothing that can be read makes a table, or a version is gone, or is none.
+        StoreFailedError: the store does not do its part.
+    """
+    torn = _torn(path)
+    if torn is not None:
+        raise torn
+    table = _open_readable(path, told(_first_line(problem)))
+    if not torn_names(path):
+        raise StoreFailedError(str(path), told(problem))
+    return table
+
+
+def torn_names(path: Path) -> list[str]:
+    """Name what cannot be read of a log: checkpoints, newest versions, and a hint that leads nowhere."""
+    found = LogFiles.of(path)
+    return [*found.torn, *([] if found.hint else [HINT])]
 
 
 def _torn(path: Path) -> TornLogError | None:
@@ -141,10 +175,10 @@ def _torn(path: Path) -> TornLogError | None:
     if gap is not None:
         return TornLogError(str(path), f"version {gap}", "its file is gone, and later ones stand")
     ground = checkpoint_version(path)
-    for number in (number for number in _versions(path) if number > ground):
-        if not _is_version(version_path(path, number)):
-            return TornLogError(str(path), version_path(path, number).name, "it is not what a version is")
-    return None
+    files = [version_path(path, number) for number in _versions(path) if number > ground]
+    whole = each_at_once(_is_version, files, stored=is_stored(path))
+    none = next((file for file, is_whole in zip(files, whole, strict=True) if not is_whole), None)
+    return None if none is None else TornLogError(str(path), none.name, "it is not what a version is")
 
 
 def _empty_versions(path: Path) -> list[int]:
@@ -316,15 +350,17 @@ def _only_readable(path: Path, folder: Path) -> Iterator[Path]:
     log.mkdir(exist_ok=True)
     found = LogFiles.of(path)
     ground = found.checkpoints[-1] if found.checkpoints else -1
-    for number in found.versions:
-        if number >= ground:
-            _link(version_path(path, number), log)
+    files = [version_path(path, number) for number in found.versions if number >= ground]
     if ground >= 0:
-        _link(path / LOG / f"{ground:020d}{CHECKPOINT}", log)
+        files.append(path / LOG / f"{ground:020d}{CHECKPOINT}")
+    each_at_once(lambda file: _link(file, log), files, stored=is_stored(path))
     yield folder
 
 
 def _link(file: Path, folder: Path) -> None:
+    if is_stored(file):
+        (folder / file.name).write_bytes(file.read_bytes())
+        return
     try:
         os.link(file, folder / file.name)
     except OSError:
@@ -370,10 +406,15 @@ class LogFiles(NamedTuple):
         )
 
 
-def mend(path: Path) -> list[str]:
+def mend(path: Path, *, harmed: bool = False) -> list[str]:
     """Remove what cannot be read of a table's log: a torn newest version, checkpoints, the hint. Under the lease alone.
 
     A version of ours is on disk before the next is begun, so none that was told is among what goes.
+
+    Args:
+        path: the table's folder.
+        harmed: look in a store, too, which shows an object whole or not at all: what is torn there somebody harmed, and
+            a version of it that was told stays.
 
     Returns:
         The names of what was removed.
@@ -381,11 +422,9 @@ def mend(path: Path) -> list[str]:
     Raises:
         OSError: the disk does not give a file; nothing was removed.
     """
-    if is_stored(path):
-        # A store shows an object whole or not at all.
+    if is_stored(path) and not harmed:
         return []
-    found = LogFiles.of(path)
-    gone = list(found.torn) + ([] if found.hint else [HINT])
+    gone = [name for name in torn_names(path) if not is_stored(path) or not name.endswith(".json")]
     for name in gone:
         file = path / LOG / name
         if file.is_dir():
@@ -446,6 +485,9 @@ def _hint(path: Path) -> int | None:
         return int(json.loads((path / LOG / HINT).read_text(encoding="utf-8"))["version"])
     except FileNotFoundError:
         return None
+    except StoreFailedError:
+        # What a store does not give is not harmed, and nothing that stands may go for it.
+        raise
     except (OSError, ValueError, KeyError, TypeError):
         return -1
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.commits.delta_log import HINT, LogFiles, exists
+from pipelines.engine.commits.delta_log import LogFiles, exists, torn_names
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.paths import (
@@ -132,8 +132,7 @@ def _verdicts(root: Path) -> list[Finding]:
 
 
 def _torn(root: Path, path: Path) -> list[Finding]:
-    found = LogFiles.of(path)
-    files = [*found.torn, *([] if found.hint else [HINT])]
+    files = torn_names(path)
     if not files:
         return []
     sentence = f"its log has {len(files)} files that cannot be read ({files[0]}), as after a power cut"

@@ -185,6 +185,20 @@ def settings_of(master: str) -> dict[str, str]:
     return ELSEWHERE
 
 
+def python_of(master: str, settings: Mapping[str, str]) -> str:
+    """Give the Python that workers start: on a cluster it lies where it lies here, unless something says where.
+
+    A setting goes before the environment, which PySpark alone would go by.
+
+    Args:
+        master: where tasks run.
+        settings: of Spark, that go before ours.
+    """
+    if is_local(master):
+        return sys.executable
+    return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+
+
 def spark_session(
     master: str = "local[2]", log: Path | None = None, settings: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
@@ -205,12 +219,10 @@ def spark_session(
         shared.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
         return shared
     if is_local(master):
-        os.environ["PYSPARK_PYTHON"] = sys.executable
         # Spark asks for this machine's address even where it then takes another, and ends where the name has none.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # On a cluster Python has to lie where it lies here, unless an archive or a setting says where.
-    os.environ.setdefault("PYSPARK_PYTHON", settings.get("spark.pyspark.python", sys.executable))
+    os.environ["PYSPARK_PYTHON"] = python_of(master, settings)
     _answer_to(os.environ["PYSPARK_PYTHON"])
     see_master(master)
     builder = SparkSession.builder.appName("pulseline").master(master)

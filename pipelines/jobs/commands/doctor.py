@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.delta_log import create, exists
+from pipelines.engine.commits.delta_log import create, exists, mend
 from pipelines.engine.commits.driver import Driver, held_log
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LegsLostError
@@ -282,6 +282,8 @@ def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[
 def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
     driver.tables.mend()
     for finding in findings:
+        if finding.ill is Ill.TORN:
+            mend(driver.root / finding.table, harmed=True)
         if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
             echo(f"making the log of {finding.table} anew")
             _make_anew(driver, finding.table)

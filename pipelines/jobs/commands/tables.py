@@ -131,7 +131,8 @@ def reader_lines(path: Path, version: int | None, *, alone: bool = False) -> dic
     of_table, selected = (
         (f", columns={names}", f".select(*map(duckdb.ColumnExpression, {names}))") if alone else ("", "")
     )
-    each = f"pandas.concat(pandas.read_parquet(each{of_table}) for each in {files})"
+    # With a frame of nothing before them, for nothing alone cannot be put together.
+    each = f"pandas.concat([pandas.DataFrame(), *(pandas.read_parquet(each{of_table}) for each in {files})])"
     # Spark reads by Hadoop's file systems, of which the one for S3 has a name of its own.
     by_hadoop = re.sub("^s3:", "s3a:", str(path)) if is_stored(path) else str(path)
     return {

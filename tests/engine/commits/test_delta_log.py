@@ -29,6 +29,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import StoreFailedError
 from tests.engine.commits.test_table_log import SCHEMA, new_file, publish
 
 if TYPE_CHECKING:
@@ -296,3 +297,123 @@ def test_the_newest_version_in_a_store_that_is_empty_is_told(store: StorePath) -
     version_path(path, 1).write_bytes(b"")
     with pytest.raises(TornLogError, match=f"{1:020d}.json cannot"):
         TableLog(path).look()
+    assert mend(path, harmed=True) == []
+
+
+def without_versions(*versions: int) -> Callable[[Path], None]:
+    """Give what takes versions out of a log."""
+
+    def lose(path: Path) -> None:
+        for version in versions:
+            version_path(path, version).unlink()
+
+    return lose
+
+
+def without_a_checkpoint(path: Path) -> None:
+    """Have a log that is read from its first version on."""
+    checkpoint_path(path, 3).unlink()
+    hint_path(path).unlink()
+
+
+def without_the_first(path: Path) -> None:
+    """Lose the version that tells a table's columns."""
+    without_a_checkpoint(path)
+    version_path(path, 0).unlink()
+
+
+def without_columns(path: Path) -> None:
+    """Have a first version that tells none."""
+    without_a_checkpoint(path)
+    version_path(path, 0).write_bytes(b"{}\n")
+
+
+def with_a_strange_type(path: Path) -> None:
+    """Have a first version that tells one of a type that there is not."""
+    without_a_checkpoint(path)
+    first = version_path(path, 0)
+    first.write_bytes(first.read_bytes().replace(b'\\"long\\"', b'\\"odd\\"'))
+
+
+def without_what_the_hint_names(path: Path) -> None:
+    """Lose the checkpoint behind which a log was cleaned."""
+    without_versions(0, 1, 2)(path)
+    checkpoint_path(path, 3).unlink()
+
+
+def with_a_torn_ground(path: Path) -> None:
+    """Have other bytes in that checkpoint."""
+    without_versions(0, 1, 2)(path)
+    checkpoint_path(path, 3).write_bytes(b"PAR1")
+
+
+HARMS = (
+    without_the_first,
+    without_columns,
+    with_a_strange_type,
+    without_what_the_hint_names,
+    with_a_torn_ground,
+    without_versions(4),
+)
+
+
+@pytest.fixture
+def twins(folder: Path, store: StorePath) -> tuple[Path, Path]:
+    """Give such a table, and the same log in a store."""
+    path = stream_path(store, "s")
+    for file in (folder / "_delta_log").iterdir():
+        (path / "_delta_log" / file.name).write_bytes(file.read_bytes())
+    return folder, path
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+def test_what_a_log_lacks_is_told_of_one_in_a_store_as_of_one_in_a_folder(
+    twins: tuple[Path, Path], harm: Callable[[Path], None]
+) -> None:
+    said = []
+    for path in twins:
+        harm(path)
+        with pytest.raises(TornLogError) as refused:
+            TableLog(path).look()
+        said.append(str(refused.value).replace(str(path), "TABLE"))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("torn", ["checkpoint", "hint"])
+def test_a_torn_checkpoint_in_a_store_counts_as_absent_until_a_repair(twins: tuple[Path, Path], torn: str) -> None:
+    _, path = twins
+    if torn == "checkpoint":
+        checkpoint_path(path, 3).write_bytes(b"PAR1")
+    else:
+        hint_path(path).write_text('{"version":99,"size":9}')
+    log = TableLog(path)
+    assert log.look()
+    assert (log.version, log.settled(), len(log.files)) == (5, 5, 5)
+    assert mend(path) == [], "no power cut leaves one there"
+    with pytest.raises(TornLogError, match="with --repair it mends it"):
+        checkpoint(path)
+    assert mend(path, harmed=True)[-1] == HINT
+    assert mend(path, harmed=True) == []
+    assert checkpoint(path) == 5
+    assert len(DeltaTable(str(path)).file_uris()) == 5
+
+
+def test_a_store_that_fails_is_not_told_as_a_torn_log(
+    twins: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs met what our own look no longer does: whose fault it was, the log shows."""
+    _, path = twins
+
+    def kernel(table: str) -> DeltaTable:
+        if table == str(path):
+            raise DeltaError("Kernel error: Error interacting with object store: Generic S3 error: 503")
+        return DeltaTable(table)
+
+    monkeypatch.setattr(delta_log, "DeltaTable", kernel)
+    with pytest.raises(StoreFailedError, match="503"):
+        open_table(path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StoreFailedError, match=r"127\.0\.0\.1:9"):
+        open_table(path)
+    with pytest.raises(StoreFailedError, match=r"127\.0\.0\.1:9"):
+        mend(path, harmed=True)

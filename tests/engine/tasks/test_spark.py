@@ -24,6 +24,7 @@ from pipelines.engine.tasks.spark import (
     NoMasterError,
     SparkEngine,
     StoreUnseenError,
+    python_of,
     see_master,
     settings_of,
 )
@@ -44,6 +45,25 @@ if TYPE_CHECKING:
 )
 def test_the_driver_gives_the_address_from_which_it_reaches_the_master(master: str, host: dict[str, str]) -> None:
     assert settings_of(master) == host
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "environment", "python"),
+    [
+        ("yarn", {"spark.pyspark.python": "pulseline-python"}, "/opt/other/python", "pulseline-python"),
+        ("yarn", {"spark.pyspark.python": "pulseline-python"}, None, "pulseline-python"),
+        ("yarn", {}, "/opt/other/python", "/opt/other/python"),
+        ("yarn", {}, None, sys.executable),
+        ("local[2]", {"spark.pyspark.python": "pulseline-python"}, "/opt/other/python", sys.executable),
+    ],
+)
+def test_what_the_settings_say_of_the_workers_python_goes_before_the_environment(
+    monkeypatch: pytest.MonkeyPatch, master: str, settings: dict[str, str], environment: str | None, python: str
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", environment)
+    assert python_of(master, settings) == python
 
 
 def test_a_cluster_that_takes_long_says_how_far_it_is(

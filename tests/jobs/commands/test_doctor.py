@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
@@ -16,18 +17,22 @@ from deltalake.schema import PrimitiveType
 
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits import log
+from pipelines.engine.commits.delta_log import HINT, snapshot
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
+    LOG,
     CommitsLostError,
     ForeignWriteError,
     RootGoneError,
     TableAheadError,
     TornLogError,
+    commits_path,
     data_tables,
     stream_path,
     version_path,
 )
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.files.stored import path_of
 from pipelines.engine.live.examining import Finding, Ill
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
@@ -37,6 +42,7 @@ from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
+from pipelines.jobs.environment.settings import read_settings
 from tests.jobs.damage import flipped
 from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
@@ -281,6 +287,25 @@ def tables(commit: int | None = None, stream: str | None = None) -> list[dict[st
     return [json.loads(line) for line in said]
 
 
+@pytest.mark.parametrize("where", ["folder", "store"])
+def test_the_line_for_pandas_reads_each_table_and_gives_an_empty_frame_of_one_without_rows(
+    house: House, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "store":
+        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
+    house.backfill("2013-01-03", "2013-01-04")
+    tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=True), house.tell)
+    counted = {}
+    for told in map(json.loads, house.text.splitlines()):
+        names = {"pandas": pd, "DeltaTable": DeltaTable}
+        frame = eval(told["readers"]["pandas"], names)  # noqa: S307 - as a user types it
+        counted[told["table"]] = len(frame)
+        table = snapshot(path_of(told["path"]))
+        assert table is not None
+        assert len(frame) == sum(file.rows for file in table.files.values()), told["table"]
+    assert (counted["beating"] > 0, counted["ledger"]) == (True, 0)
+
+
 def test_each_recorded_commit_is_one_instant_over_all_tables(here: Trial) -> None:
     counted = {}
     for spans in (SPANS[2:], SPANS[1:2], SPANS[2:]):
@@ -429,6 +454,49 @@ def test_a_log_in_a_store_that_somebody_harmed_is_told_and_made_anew(
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert content_hash(read_stream(root, "beating")) == calm
     house.backfill("2013-01-03", "2013-01-04")
+
+
+@pytest.mark.parametrize("where", ["folder", "store"])
+def test_a_log_without_its_first_version_is_told_and_made_anew_and_that_of_commits_is_put_back(
+    house: House, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "store":
+        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
+    house.backfill("2013-01-01", "2013-01-03")
+    root = read_settings().home / "tiny" / "main"
+    calm = content_hash(read_stream(root, "beating"))
+    version_path(stream_path(root, "beating"), 0).unlink()
+
+    with pytest.raises(TornLogError, match=r"No table metadata .*: pulseline doctor FLOW says what stands"):
+        read_stream(root, "beating")
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "lost       streams/beating: its log cannot be read" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert content_hash(read_stream(root, "beating")) == calm
+    house.backfill("2013-01-03", "2013-01-04")
+    version_path(commits_path(root), 0).unlink()
+    with pytest.raises(TornLogError, match=r"No table metadata .*: put it back out of a copy of the run's folder"):
+        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+
+
+@pytest.mark.parametrize("where", ["folder", "store"])
+@pytest.mark.parametrize("table", ["streams/beating", "commits"])
+def test_a_hint_that_leads_nowhere_is_removed_by_a_repair(
+    house: House, table: str, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "store":
+        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
+    house.backfill("2013-01-01", "2013-01-03")
+    root = read_settings().home / "tiny" / "main"
+    calm = content_hash(read_stream(root, "beating"))
+    hint = root / table / LOG / HINT
+    hint.write_text('{"version":99,"size":9}')
+
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert f"torn       {table}: its log has 1 files that cannot be read" in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert not hint.is_file()
+    assert content_hash(read_stream(root, "beating")) == calm
 
 
 def test_what_many_tables_lost_with_one_commit_is_one_line_for_people() -> None:
