@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from expectations.decided import passed_words
 from expectations.laws import ACCOUNT_HOLDS, BLOCKING
+from expectations.report.calendar import WAITING
 from expectations.report.facts import MEANT, OF_PROMISES, rows_told
 from expectations.report.words import counted, listed
 
@@ -60,7 +61,9 @@ def verdict(facts: ReportFacts) -> Verdict:
     came = f"{_came(facts)}{_aside(facts)}{_dropped_late(facts)}{_dropped(facts)}{_kept(facts)}"
     sentence = f"{head[0].upper()}{head[1:]}: {came}."
     if proved and not _gaps(facts):
-        return Verdict(tone=Tone.OPEN if any(map(_warns, facts.expectations)) else Tone.GOOD, sentence=sentence)
+        left = any(day.state in WAITING and not day.is_accepted for day in facts.calendar)
+        is_open = left or any(map(_warns, facts.expectations))
+        return Verdict(tone=Tone.OPEN if is_open else Tone.GOOD, sentence=sentence)
     return Verdict(tone=Tone.OPEN, sentence=sentence, next_step=facts.next_step)
 
 

@@ -61,7 +61,7 @@ def report_flow(  # noqa: PLR0913 - the options of the command
         WrongUse: no such flow, run or interval; or nothing that prints.
     """
     known = open_run(called, run)
-    known.require_whole_log()
+    known.require_undamaged()
     span = None if interval is None else _span(known, interval)
     about = Reported(known=known, span=span)
     facts = read_facts(about, kept_certificate(about))

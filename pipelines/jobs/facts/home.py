@@ -108,7 +108,7 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
         run=facts.run,
         about=facts.about,
         timezone=facts.timezone,
-        tone=Tone.OPEN if seen.unreadable and news.tone is Tone.GOOD else news.tone,
+        tone=_tone(news.tone, seen),
         sentence=news.sentence,
         newest=None if newest is None else newest.span.end,
         newest_start=newest.span.start if newest is not None and newest.kind is CommitKind.INTERVAL else None,
@@ -117,6 +117,12 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
         live=_live(seen.about.known, now),
         streams=tuple(seen.about.flow.tables()),
     )
+
+
+def _tone(news: Tone, seen: Overview) -> Tone:
+    if seen.about.known.damaged:
+        return Tone.BAD
+    return Tone.OPEN if seen.unreadable and news is Tone.GOOD else news
 
 
 def _run(name: str, run: str, now: int, certified: Certified) -> SiteRun:
@@ -130,8 +136,9 @@ def _live(known: KnownRun, now: int) -> SiteLive:
     lease, live = lease_of(known, now), live_of(known, now)
     works = lease["standing"] == HolderStanding.HELD.value
     ctis = [at for _, at in promised(known) if at < TABLE_INFINITY]
-    newest = known.state.newest_published
-    upto = heard_until(live, now) if works and live else None if newest is None else newest.span.end
+    # A day that was run again is the newest commit, and not the newest day.
+    ended = max((entry.span.end for entry in known.state.published), default=None)
+    upto = heard_until(live, now) if works and live else ended
     presence = presence_of(known, lease, live, now) if works and live else {}
     heartbeats = None if live is None else live["heartbeats"]
     return SiteLive(
@@ -145,6 +152,8 @@ def _live(known: KnownRun, now: int) -> SiteLive:
 def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[Need]:
     """Say what of a run needs a person, by the states of its days and what newly or still does not hold."""
     about = seen.about
+    for damage in about.known.damaged:
+        yield Need(tone=Tone.BAD, words=damage, command=about.known.command("doctor"))
     if seen.unreadable:
         yield Need(tone=Tone.OPEN, words=seen.unreadable, command=about.known.command("plan"))
     by_state: dict[CalendarState, list[CalendarDay]] = {}

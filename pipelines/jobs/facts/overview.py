@@ -116,7 +116,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         commits=tuple(commit_facts(each, entry) for each in about.parts for entry in each.commits),
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
-        expectations=expectation_facts(about, checks, remembered(judged, None)),
+        expectations=expectation_facts(about, checks, remembered(about, judged, None)),
         unchecked=len(unchecked(about, checks)),
         calendar=tuple(calendar_of(about, checks, plan)),
     )

@@ -160,7 +160,7 @@ def read_facts(
         region=read_region(about.known) if about.span is None else None,
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
-        expectations=expectation_facts(about, checks, remembered(judged, about.span)),
+        expectations=expectation_facts(about, checks, remembered(about, judged, about.span)),
         unchecked=len(unchecked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
@@ -198,16 +198,17 @@ def expectation_facts(
     groups: dict[tuple[str, str], list[Quality]] = {}
     for check in checks:
         groups.setdefault((check.table, check.expectation), []).append(check)
-    return tuple(
-        _expectation(about, once(about, found), memories.get(name, report.Memory())) for name, found in groups.items()
-    )
+    # What was judged of an `apply` alone is left of nothing once a run took the place of its commit.
+    left = ((name, found) for name, checked in groups.items() if (found := once(about, checked)))
+    return tuple(_expectation(about, found, memories.get(name, report.Memory())) for name, found in left)
 
 
-def remembered(judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, str], report.Memory]:
+def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, str], report.Memory]:
     """Give all verdicts of each expectation, by stream and name, those of commits that were replaced among them.
 
     Args:
-        judged: what was found, whether it still counts or not.
+        about: the run, or the interval of it.
+        judged: what was found, whether it still counts or not; of many intervals together only what does.
         page: the interval that a page is of: only what ends with it or before, and is of no more, whose verdict is none
             of an interval; None for all.
     """
@@ -215,11 +216,16 @@ def remembered(judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, 
     for each in judged:
         # What was judged of an `apply`, whose commit has no span, is no interval's; a day of a change of clocks is
         # longer than others.
-        if each.start == each.end:
+        if each.start == each.end or _is_of_others(about, each):
             continue
         if page is None or (each.end <= page[1] and each.end - each.start < 2 * (page[1] - page[0])):
             found.setdefault((each.table, each.expectation), []).append(_past(each))
     return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}
+
+
+def _is_of_others(about: Reported, check: Quality) -> bool:
+    """Say whether a check of several intervals together was made before one of them was published anew."""
+    return not check.commit and check.end - check.start >= 2 * about.flow.every and not is_current(about, check)
 
 
 def _past(check: Quality) -> report.PastVerdict:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipelines.engine.commits.history import CommitKind, State
-from pipelines.engine.commits.instants import versions_now
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import read_quality
@@ -60,7 +59,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
         known: the run.
         now: wall time, in ticks.
     """
-    damaged = [*known.ahead, *_older(known), *known.out_of_step]
+    damaged = [*known.damaged, *known.out_of_step]
     # Each leg begins commits of its own.
     begun = [_pending(known, part, row) for part in known.parts if (row := part.state.pending)]
     before = len(damaged)
@@ -122,17 +121,6 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
         said = " ".join(str(error).split())[:MOST_SAID]
         damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
         return otherwise
-
-
-def _older(known: KnownRun) -> list[str]:
-    """Say which tables have lost their newest versions: what is published is missing there, for every reader."""
-    lost = [
-        (part.root / name).relative_to(known.root).as_posix()
-        for part in known.parts
-        for name, version in versions_now(part.root).items()
-        if part.state.is_older(name, version)
-    ]
-    return [f"{each} is an older copy of itself, or its newest versions are gone: {DOCTOR} says more" for each in lost]
 
 
 def _unsettled(known: KnownRun) -> int | None:

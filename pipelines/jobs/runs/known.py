@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
 from pipelines.engine.commits.history import LogState, State
+from pipelines.engine.commits.instants import versions_now
 from pipelines.engine.commits.lease import seems_held, wall_ticks
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
@@ -241,24 +242,40 @@ class KnownRun:
         told = f"or a reset was cut short: {self.command('doctor')} says more"
         return tuple(f"{each}, {told}" for each in overtaken(self.root))
 
-    @property
-    def ahead(self) -> tuple[str, ...]:
-        """Say that the ledger, which follows every commit, knows one that `commits` does not."""
+    @cached_property
+    def damaged(self) -> tuple[str, ...]:
+        """Say what is published and no reader sees: `commits`, or a table, has lost its newest versions."""
+        doctor = self.command("doctor")
+        return (
+            *(f"{each}: {doctor} says more" for each in self._ahead()),
+            *(
+                f"{name} is an older copy of itself, or its newest versions are gone: {doctor} says more"
+                for name in self._older()
+            ),
+        )
+
+    def _ahead(self) -> Iterator[str]:
+        """Say whether the ledger, which follows every commit, knows one that `commits` does not."""
         held = opened(ledger_path(self.root)).settled()
         # What was published since the run was opened is in the log as it is now.
-        if held <= _newest(self.state) or held <= _newest(log_state(self.root)):
-            return ()
-        doctor = self.command("doctor")
-        return (f"tables hold commit {held}, and `commits` does not have it as published: {doctor} says more",)
+        if held > _newest(self.state) and held > _newest(log_state(self.root)):
+            yield f"tables hold commit {held}, and `commits` does not have it as published"
 
-    def require_whole_log(self) -> None:
-        """See that `commits` has not lost its newest versions: what they published would be missing without a word.
+    def _older(self) -> Iterator[str]:
+        """Name the tables that were further once."""
+        for part in self.parts:
+            for name, version in versions_now(part.root).items():
+                if part.state.is_older(name, version):
+                    yield (part.root / name).relative_to(self.root).as_posix()
+
+    def require_undamaged(self) -> None:
+        """See that what is published is there: what is missing would be so without a word.
 
         Raises:
-            JobError: tables hold what it does not have as published.
+            JobError: `commits`, or a table, has lost its newest versions.
         """
-        if told := self.ahead:
-            raise JobError(f"what is published must stand in the log of the run: {told[0]}")
+        if told := self.damaged:
+            raise JobError(f"what is published must be in the tables and the log of the run: {told[0]}")
 
     def command(self, verb: str, *words: str) -> str:
         """Spell a command over this run, ready to be typed."""
@@ -317,10 +334,12 @@ class KnownRun:
         return self.command("run" if noted_legs(self.root) is None else "stream", "--start", start, "--end", end)
 
     def next_command(self) -> str:
-        """Spell the command that goes on with a backfill, behind the newest published interval."""
+        """Spell the command that goes on with a backfill, behind the newest published interval; its page at the end."""
         from pipelines.flows.grid import cuts_between
 
         end = max(entry.span.end for entry in self.state.published)
+        if self.flow_now is not None and self.flow_now.ends is not None and end >= self.flow_now.ends:
+            return self.command("report")
         return self.run_command(end, cuts_between(self.grid, end, end + 1)[-1])
 
     def named_commit(self, text: str) -> tuple[KnownRun, int]:

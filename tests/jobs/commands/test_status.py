@@ -380,6 +380,53 @@ def test_where_the_log_lost_its_newest_versions_nobody_says_that_nothing_was_pub
             look()
 
 
+def test_a_table_that_is_an_older_copy_of_itself_is_told_by_page_and_overview(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    house.backfill("2013-01-03", "2013-01-04")
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    assert "an older copy" not in house.text
+    max((house.root / "streams" / "punctual" / "_delta_log").glob("*.json")).unlink()
+    with pytest.raises(JobError, match="streams/punctual is an older copy of itself"):
+        report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    show_all(as_json=False, tell=house.tell)
+    head, *lines = house.text.splitlines()
+    assert head == "1 of 1 flow needs a person."
+    assert any(line.startswith("tiny: streams/punctual is an older copy of itself") for line in lines)
+
+
+def test_how_far_promises_lag_goes_by_the_newest_day_and_not_by_what_was_run_last(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+
+    def lag() -> str:
+        show_all(as_json=False, tell=house.tell)
+        return next(line for line in house.text.splitlines() if line.startswith("tiny  main"))
+
+    before = lag()
+    house.backfill("2013-01-01", "2013-01-02")
+    assert lag().split()[-5:] == before.split()[-5:]
+
+
+def test_at_the_end_of_what_sources_hold_no_further_day_is_proposed(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().replace("buckets: 2\n", "buckets: 2\nends: 2013-01-03\n"))
+    house.backfill("2013-01-01", "2013-01-02")
+    assert facts(house)["next"] == "pulseline run tiny --start 2013-01-02 --end 2013-01-03"
+    house.backfill("2013-01-02", "2013-01-03")
+    assert facts(house)["next"] == "pulseline report tiny"
+
+
+def test_after_apply_check_and_run_the_page_is_made_as_before(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().replace("delay: 1h", "delay: 2h"))
+    apply_flow(ApplyRequest(flow="tiny"), house.tell)
+    check_flow("tiny", None, None, None, run="main", as_json=False, echo=house.tell)
+    house.backfill("2013-01-01", "2013-01-03")
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    show_all(as_json=False, tell=house.tell)
+    assert "tiny" in house.text
+
+
 def test_what_was_published_while_it_looked_is_no_damage(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-02")
     known = open_run("tiny", "main")
