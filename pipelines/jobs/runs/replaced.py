@@ -134,14 +134,14 @@ def files_gone(sequence: LandedSequence, base: Path) -> list[str]:
         base: the folder that the feeds' paths are relative to.
     """
     at = base.absolute()
-    return [path for each in sequence.sources.values() for path in _files_of([each], at) if not (at / path).exists()]
+    return [path for each in sequence.sources.values() for path in _files_of([each], at) if not (at / path).is_file()]
 
 
 def _gone(before: Sequence[LandedSource], landed: LandedSource, base: Path) -> list[tuple[str, FromFile]]:
     now = _files_of([landed], base)
     marks = {came.mark for came in now.values()}
     found = ((path, came) for path, came in _files_of(before, base).items() if came.mark not in marks)
-    return [(path, came) for path, came in found if path not in now and not (base / path).exists()]
+    return [(path, came) for path, came in found if path not in now and not (base / path).is_file()]
 
 
 def _files_of(landed: Sequence[LandedSource], base: Path) -> dict[str, FromFile]:

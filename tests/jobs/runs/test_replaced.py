@@ -126,6 +126,17 @@ def test_a_day_whose_file_is_gone_is_not_replaced_by_a_straggler(folder: Path, k
     assert ran(*DAYS[2])[0] == 0, "what was accepted is not missed again"
 
 
+def test_a_day_whose_file_became_a_folder_is_not_replaced_by_a_straggler(folder: Path) -> None:
+    lay_over_midnight(folder)
+    assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
+    file = folder / "data" / "2024-01-03.csv"
+    file.unlink()
+    file.mkdir()
+    code, said = ran(*DAYS[2])
+    assert (code, "which `readings` no longer has" in said) == (2, True)
+    assert rows_of(folder) == 49
+
+
 def test_a_plan_names_the_file_that_is_gone(folder: Path) -> None:
     lay_over_midnight(folder)
     assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
