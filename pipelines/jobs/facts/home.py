@@ -182,7 +182,9 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
     spans = clock.span(days[0].start, days[0].end)
     more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
     verb = "is" if len(days) == 1 else "are"
-    cause = f": {days[0].cause}" if days[0].cause else ""
+    causes = list(dict.fromkeys(day.cause for day in days if day.cause))
+    others = f"; and {counted(len(causes) - 1, 'other reason')}" if causes[1:] else ""
+    cause = f": {causes[0]}{others}" if causes else ""
     return Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
 
 

@@ -227,11 +227,13 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
         return day
     numbers = {entry.commit for entry in about.published if entry.span.start < day.end and day.start < entry.span.end}
     of_day = [each for each in near if _is_of(each, day, numbers)]
-    red = next((each for each in of_day if each.severity == BLOCKING), None)
+    blocking = [each for each in of_day if each.severity == BLOCKING]
+    # What nobody let pass is the reason, where there is such.
+    red = min(blocking, key=lambda each: bool(_decided(about, [each], numbers)), default=None)
     warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
-    decided = _decided(about, [each for each in of_day if each.severity == BLOCKING], numbers)
+    decided = _decided(about, blocking, numbers)
     cause = [f"{red.table}: {red.sentence}", *([decided] if decided else [])]
     return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(decided))
 

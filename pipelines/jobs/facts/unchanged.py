@@ -99,7 +99,7 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
             files[file.name] = file
             wanted_by[file.name].append(commit)
     came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
-    odd: dict[int, list[Row]] = defaultdict(list)
+    others: list[tuple[Row, set[int]]] = []
     table = snapshot(path)
     if table is not None:
         require_not_older(root, path, table.version, state)
@@ -110,10 +110,14 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
         for commit, content in found.items():
             came[commit] += content
         if file.hash and file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
-            for commit in {*found, *wanted_by[file.name]}:
-                odd[commit].append(_told(path, file, rows.num_rows))
-    wrong = sorted({*odd, *(commit for commit, text in said.items() if came[commit].text != text)})
-    offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in wrong]
+            others.append((_told(path, file, rows.num_rows), {*found, *wanted_by[file.name]}))
+    wrong = {commit for commit, text in said.items() if came[commit].text != text}
+    odd: dict[int, list[Row]] = defaultdict(list)
+    for told, commits in others:
+        # Of a file that several share those are changed whose rows are others; of files that were swapped all are.
+        for commit in commits & wrong or commits:
+            odd[commit].append(told)
+    offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in sorted({*odd, *wrong})]
     looked_at = sum(content.rows for content in came.values())
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
 

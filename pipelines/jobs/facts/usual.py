@@ -329,10 +329,13 @@ def fell_silent(heard: Mapping[int, Keys], wanted: set[int]) -> Iterator[Silence
             for key, (fell, silence) in silent.items()
             if key not in keys and place - fell < REMEMBERED
         }
-        if keys and len(known) >= LEAST:
-            fallen = frozenset.intersection(*known) - keys
+        usually = frozenset.intersection(*known) if len(known) >= LEAST else frozenset[tuple[Any, ...]]()
+        if keys:
+            fallen = usually - keys
             silent |= {key: (place, Silence(key, commit, commit, len(known))) for key in fallen}
-        before.append(keys)
+        # An interval in which most were silent is told, and says nothing of who speaks as a rule.
+        is_outage = 2 * len(usually & keys) < len(usually)
+        before.append(frozenset() if is_outage else keys)
         if commit in wanted:
             told = (silence._replace(commit=commit) for _, silence in silent.values())
             yield from sorted(told, key=lambda each: str(each.key))

@@ -148,6 +148,7 @@ def test_what_changes_behind_somebody_s_word_asks_for_a_person_again(held: House
     assert "readers see what does not hold all the same" not in held.text
     (day,) = read_overview(Reported(known=open_run("tiny", "main")), None).facts.calendar
     assert (day.state, day.is_accepted) == (CalendarState.RED, False)
+    assert "accepted by" not in day.cause
     report_flow("tiny", None, "main", as_json=False, echo=held.tell)
     assert "nothing has been changed since" in held.text.splitlines()[0]
 

@@ -130,6 +130,14 @@ def test_a_key_is_told_as_long_as_it_is_silent_whoever_judges_which_days() -> No
     assert {told[1:] for told in whole} == {(gone, 11, 6)}
     assert silences(heard, {13, 14}) == whole[2:]
 
+    others = frozenset({("c",), ("d",), ("e",)})
+    outage = dict(enumerate([*[both | others] * 4, both & {gone}, both | others, *[one | others] * 3], 1))
+    told = silences(outage, set(outage))
+    assert {key for commit, key, *_ in told if commit == 5} == {always, *others}
+    assert [(commit, since) for commit, key, since, _ in told if key == gone] == [(7, 7), (8, 7), (9, 7)], (
+        "the interval in which nearly nobody spoke does not hide it"
+    )
+
     for_good = dict(enumerate([*[both] * 9, *[one] * 20], 1))
     told = silences(for_good, set(for_good))
     assert [commit for commit, *_ in told] == list(range(10, 10 + REMEMBERED)), "then it counts as gone"

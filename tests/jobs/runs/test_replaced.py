@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,10 @@ from pipelines.cli import app
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.flows.definition import flow_from_json
+from pipelines.jobs.facts.unchanged import unchanged
+from pipelines.jobs.facts.views import JudgedCommits
+from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.replaced import FILE
 
 if TYPE_CHECKING:
@@ -160,6 +165,21 @@ def test_a_file_that_changed_so_that_none_of_its_rows_arrive_on_a_day_is_there(f
     (folder / "data" / "2024-01-03.csv").write_text("sensor,at,value\ns1,2024-01-09T00:00:00,5\n")
     code, said = ran(*DAYS[2])
     assert (code, "landed 1 (21 before)" in said) == (0, True)
+
+
+def test_of_a_file_that_days_share_those_are_changed_whose_rows_are_others(folder: Path) -> None:
+    ran(DAYS[0][0], DAYS[2][1])
+    root = folder / "home" / "readings" / "main"
+    (shared,) = stream_path(root, "big").rglob("c00000001-00000003-*.parquet")
+    rows = pq.read_table(shared)
+    second = pc.equal(rows["commit"], 2)
+    changed = pc.if_else(second, pc.add(rows["value"], 1), rows["value"])
+    pq.write_table(rows.set_column(rows.schema.get_field_index("value"), "value", changed), shared)
+    known = open_run("flow.yaml", "main")
+    judged = JudgedCommits(entries=tuple(known.state.published), earlier=())
+    found = unchanged(flow_from_json(known.definition), root, judged, known.state)
+    (big,) = (each for each in found if each.unexpected)
+    assert (big.law.table, [row["commit"] for row in big.rows]) == ("big", [2])
 
 
 def test_a_day_of_far_fewer_rows_than_before_and_one_of_none_are_told(folder: Path) -> None:
