@@ -30,7 +30,7 @@ from pipelines.engine.commits.leg_roots import (
     root_of,
 )
 from pipelines.engine.commits.log import CommitLog
-from pipelines.engine.commits.paths import lands_elsewhere, ledger_path
+from pipelines.engine.commits.paths import data_tables, lands_elsewhere
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.sweep import opened
 from pipelines.errors import PulselineError
@@ -255,8 +255,8 @@ class KnownRun:
         )
 
     def _ahead(self) -> Iterator[str]:
-        """Say whether the ledger, which follows every commit, knows one that `commits` does not."""
-        held = opened(ledger_path(self.root)).settled()
+        """Say whether a table follows a commit that `commits` does not have as published."""
+        held = max((opened(path).settled() for path in data_tables(self.root)), default=0)
         # What was published since the run was opened is in the log as it is now.
         if held > _newest(self.state) and held > _newest(log_state(self.root)):
             yield f"tables hold commit {held}, and `commits` does not have it as published"

@@ -115,7 +115,12 @@ def require_files(before: Sequence[LandedSequence], sequence: LandedSequence, ba
     if any(each.id == sequence.id for each in before):
         return
     for name, landed in sequence.sources.items():
-        gone = _gone([each.sources[name] for each in before if name in each.sources], landed, base.absolute())
+        known = [each.sources[name] for each in before if name in each.sources]
+        if any(each.referenced for each in (*known, landed)) and landed.rows >= sum(each.rows for each in known):
+            # By reference a file is known by all its bytes, and as a copy by the rows that arrived: the two are not
+            # held against each other.
+            continue
+        gone = _gone(known, landed, base.absolute())
         if gone:
             told = " and ".join(f"{number_of(came.rows, 'row')} of {path}" for path, came in gone[:MOST_NAMED])
             more = f" and of {number_of(len(gone) - MOST_NAMED, 'more file')}" if gone[MOST_NAMED:] else ""
