@@ -243,7 +243,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     if commit is not None and (start is not None or end is not None):
         raise WrongUse("--commit judges one commit; --start and --end judge what is published: give one or the other")
     known, settings = open_run(name, run), read_settings()
-    known.require_undamaged()
+    known.require_whole_log()
     if told := known.out_of_step:
         raise JobError(f"what is judged must go together: {told[0]}")
     flow = _with_own(known, settings, _flow_of(known, commit))

@@ -73,7 +73,7 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
         GridError: the span is none.
     """
     known = open_run(flow, run)
-    known.require_undamaged()
+    known.require_whole_log()
     if limit < 0:
         raise WrongUse(f"--limit must be 0 (all) or more; it is {limit}")
     every = ledger_counts(known)

@@ -49,7 +49,7 @@ def show_stream(  # noqa: PLR0913 - the options of the command
         WrongUse: no such flow, run, stream, kind or key, or a negative limit.
     """
     known = open_run(flow, run)
-    known.require_undamaged()
+    known.require_whole_log()
     _check(known, stream, kind, limit)
     known = known.of(stream)
     commits = settled_commits(known.root, stream_path(known.root, stream), known.state)

@@ -48,7 +48,7 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
         NoInstantError: the tables as they were at the commit cannot be had.
     """
     known = open_run(asked.flow, asked.run)
-    known.require_undamaged()
+    known.require_whole_log()
     if not known.state.published:
         tell(known.nothing_yet())
         return

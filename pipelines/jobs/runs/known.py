@@ -268,8 +268,17 @@ class KnownRun:
                 if part.state.is_older(name, version):
                     yield (part.root / name).relative_to(self.root).as_posix()
 
+    def require_whole_log(self) -> None:
+        """See that `commits` has not lost its newest versions: what they published would be missing without a word.
+
+        Raises:
+            JobError: tables hold what it does not have as published.
+        """
+        for ahead in self._ahead():
+            raise JobError(f"what is published must stand in the log of the run: {ahead}: {self.command('doctor')}")
+
     def require_undamaged(self) -> None:
-        """See that what is published is there: what is missing would be so without a word.
+        """See that what is published is there, of a command that reads no table itself.
 
         Raises:
             JobError: `commits`, or a table, has lost its newest versions.
