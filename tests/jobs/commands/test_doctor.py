@@ -72,6 +72,14 @@ def here(made: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     return Trial(flow=read_flow(tmp_path / "flow.yaml", {}), base=tmp_path)
 
 
+@pytest.fixture(params=["folder", "store"])
+def placed(request: pytest.FixtureRequest, house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """Give a house in which nothing was run, its home in a folder or in a store."""
+    if request.param == "store":
+        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
+    return house
+
+
 def rows_in(root: Path) -> dict[str, int]:
     """Count the rows that any reader of Delta finds in each table."""
     files = {path.name: DeltaTable(str(path)).file_uris() for path in data_tables(root)}
@@ -287,16 +295,13 @@ def tables(commit: int | None = None, stream: str | None = None) -> list[dict[st
     return [json.loads(line) for line in said]
 
 
-@pytest.mark.parametrize("where", ["folder", "store"])
 def test_the_line_for_pandas_reads_each_table_and_gives_an_empty_frame_of_one_without_rows(
-    house: House, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    placed: House,
 ) -> None:
-    if where == "store":
-        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
-    house.backfill("2013-01-03", "2013-01-04")
-    tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=True), house.tell)
+    placed.backfill("2013-01-03", "2013-01-04")
+    tell_tables(TablesQuery(flow="tiny", run="main", stream=None, commit=None, as_json=True), placed.tell)
     counted = {}
-    for told in map(json.loads, house.text.splitlines()):
+    for told in map(json.loads, placed.text.splitlines()):
         names = {"pandas": pd, "DeltaTable": DeltaTable}
         frame = eval(told["readers"]["pandas"], names)  # noqa: S307 - as a user types it
         counted[told["table"]] = len(frame)
@@ -456,45 +461,37 @@ def test_a_log_in_a_store_that_somebody_harmed_is_told_and_made_anew(
     house.backfill("2013-01-03", "2013-01-04")
 
 
-@pytest.mark.parametrize("where", ["folder", "store"])
 def test_a_log_without_its_first_version_is_told_and_made_anew_and_that_of_commits_is_put_back(
-    house: House, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    placed: House,
 ) -> None:
-    if where == "store":
-        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
-    house.backfill("2013-01-01", "2013-01-03")
+    placed.backfill("2013-01-01", "2013-01-03")
     root = read_settings().home / "tiny" / "main"
     calm = content_hash(read_stream(root, "beating"))
     version_path(stream_path(root, "beating"), 0).unlink()
 
     with pytest.raises(TornLogError, match=r"No table metadata .*: pulseline doctor FLOW says what stands"):
         read_stream(root, "beating")
-    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
-    assert "lost       streams/beating: its log cannot be read" in house.text
-    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert examine("tiny", "main", False, False, placed.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "lost       streams/beating: its log cannot be read" in placed.text
+    assert examine("tiny", "main", True, False, placed.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert content_hash(read_stream(root, "beating")) == calm
-    house.backfill("2013-01-03", "2013-01-04")
+    placed.backfill("2013-01-03", "2013-01-04")
     version_path(commits_path(root), 0).unlink()
     with pytest.raises(TornLogError, match=r"No table metadata .*: put it back out of a copy of the run's folder"):
-        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+        examine("tiny", "main", True, False, placed.tell)  # noqa: FBT003 - as above
 
 
-@pytest.mark.parametrize("where", ["folder", "store"])
 @pytest.mark.parametrize("table", ["streams/beating", "commits"])
-def test_a_hint_that_leads_nowhere_is_removed_by_a_repair(
-    house: House, table: str, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if where == "store":
-        monkeypatch.setenv("PULSELINE_HOME", str(request.getfixturevalue("store")))
-    house.backfill("2013-01-01", "2013-01-03")
+def test_a_hint_that_leads_nowhere_is_removed_by_a_repair(placed: House, table: str) -> None:
+    placed.backfill("2013-01-01", "2013-01-03")
     root = read_settings().home / "tiny" / "main"
     calm = content_hash(read_stream(root, "beating"))
     hint = root / table / LOG / HINT
     hint.write_text('{"version":99,"size":9}')
 
-    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
-    assert f"torn       {table}: its log has 1 files that cannot be read" in house.text
-    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert examine("tiny", "main", False, False, placed.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert f"torn       {table}: its log has 1 files that cannot be read" in placed.text
+    assert examine("tiny", "main", True, False, placed.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert not hint.is_file()
     assert content_hash(read_stream(root, "beating")) == calm
 
