@@ -71,6 +71,26 @@ def judge(  # noqa: PLR0913 - what is judged, and where it is told
     return tuple(sorted(found, key=lambda each: place.get(each.table, len(place))))
 
 
+def judge_reckoned(flow: Flow, reckoned: Sequence[Reckoned], docs: Path | None, name: str) -> tuple[Judgement, ...]:
+    """Judge what others found where the rows themselves cannot be read.
+
+    Args:
+        flow: the model that the rows were made by.
+        reckoned: what was found.
+        docs: folder that takes the Data Docs, replaced as a whole; None writes none.
+        name: of what is judged, such as `commit 5`.
+
+    Returns:
+        One outcome each.
+    """
+    from expectations.checkpoints import Checkpoints
+
+    checkpoints = Checkpoints(name, docs)
+    found = reckoned_judgements(flow, reckoned, checkpoints)
+    checkpoints.publish()
+    return tuple(found)
+
+
 def _own(flow: Flow, views: Views, counts: Counts, checkpoints: Checkpoints, keep: Keep | None) -> list[Judgement]:
     if not flow.expect:
         return []

@@ -320,12 +320,15 @@ def as_published(table: str, what: str = "") -> Law:
         table: a stream, the ledger, a source, or the carry.
         what: `landed`, or `carry`; nothing of rows that readers see.
     """
-    rows = {"landed": f"The rows of {table} that landed", "carry": "The carry's files"}.get(what, f"Rows of {table}")
+    rows = f"The rows of {table} that landed" if what == "landed" else f"Rows of {table}"
     said = "their manifests say" if what == "landed" else "their commits say"
+    sentence = f"{rows} are what {said}: nothing has been changed since."
+    if what == "carry":
+        sentence = "The carry's files can be read, and have the rows and bytes that their commits say."
     return Law(
         name=AS_PUBLISHED,
         table=table,
-        sentence=f"{rows} are what {said}: nothing has been changed since.",
+        sentence=sentence,
         remedy="Somebody or a disk changed a file after it was written: find out who, then run the interval again "
         "(pulseline run), which writes it anew.",
         broken="FALSE",

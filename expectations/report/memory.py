@@ -279,7 +279,9 @@ def _found_earlier(
     since = {(table, name): span for table, name, span in told.still}
     for name, memory in memories.items():
         upto = since.get(name, told.now)
-        yield from ((*name, point.span) for point in memory.found_at(at) if point.span < upto)
+        # What is fixed did not hold in the interval before: that is said.
+        said = told.before if name in told.fixed else None
+        yield from ((*name, point.span) for point in memory.found_at(at) if point.span < upto and point.span != said)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,15 +81,15 @@ def show(
     show_stream(flow, stream, key, kind, limit, shape, run, teller)
 
 
-@app.command(epilog="Example: `pulseline expect flights punctual`")
+@app.command(epilog="Examples: `pulseline expect flights punctual`, `pulseline expect flights flights`")
 @guarded
 def expect(
     flow: FlowName,
-    stream: Annotated[str, typer.Argument(help="Name of a stream, or of what one sets aside.")],
+    stream: Annotated[str, typer.Argument(help="Name of a stream or source.")],
     run: Run = "main",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:
-    """Propose checks that all published rows of a stream keep, as YAML to paste under it."""
+    """Propose checks that all published rows of a stream keep, or all that landed of a source, as YAML to paste."""
     from pipelines.jobs.commands.expect import propose
 
     propose(flow, stream, run, as_json, tell)

@@ -80,7 +80,7 @@ def naming_the_damaged(files: Sequence[str | Path]) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError) as error:
         for file in files:
-            problem = _damage(file)
+            problem = damage_of(file)
             if problem is not None:
                 raise FileDamagedError(str(file), problem) from error
         raise
@@ -155,8 +155,11 @@ def _said(footer: pq.FileMetaData, column: str) -> Counter[Any] | None:
     return None if at is None else found
 
 
-def _damage(file: str | Path) -> str | None:
-    """Say why a file that is there cannot be read; None where it can, or where it is the disk that fails."""
+def damage_of(file: str | Path) -> str | None:
+    """Say why a file that is there cannot be read; None where it can, or where it is the disk that fails.
+
+    All of it is read: its pages have checksums.
+    """
     try:
         dataset([file]).to_table()
     except (pa.ArrowException, OSError) as error:

@@ -39,6 +39,16 @@ class FeedMissingError(LandingError):
 
 
 @dataclass(eq=False)
+class FolderEmptyError(FeedMissingError):
+    """A feed's folder has no file of its kind, so nothing says which columns it has."""
+
+    says = (
+        "a folder must hold a file of its feed's kind; nothing is {feed} in {looked_in}: correct the path, bring its "
+        "files back, or, where it has no rows any more, put a file there that has the columns and no rows"
+    )
+
+
+@dataclass(eq=False)
 class FeedUnreadableError(LandingError):
     """A feed's file cannot be read as what it was declared to be."""
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pipelines.engine.columnar.columns import Instant, instant_text, instant_tick
 from pipelines.engine.columnar.content import SPELLED, ContentHash
 from pipelines.engine.files.packed import opened
+from pipelines.engine.files.parquet import naming_the_damaged
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.progress import Position  # noqa: TC001 - as above
@@ -186,7 +187,7 @@ class LandedSequence:
         wanted = landed.groups(lambda of: buckets is None or of in buckets)
         if not wanted:
             return
-        with opened(self.path(landed)) as file:
+        with naming_the_damaged([self.path(landed)]), opened(self.path(landed)) as file:
             rows = file.iter_batches(row_groups=list(wanted))
             if others or not landed.added:
                 yield from rows

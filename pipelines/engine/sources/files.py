@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine.landing.errors import FeedChangedError, FeedMissingError, FeedUnreadableError
+from pipelines.engine.landing.errors import FeedChangedError, FeedMissingError, FeedUnreadableError, FolderEmptyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,6 +27,7 @@ def find_files(paths: Sequence[str], base: Path, kind: str) -> list[Path]:
 
     Raises:
         FeedMissingError: a path, or a link among those that a pattern finds, leads to nothing.
+        FolderEmptyError: a folder has no file of the kind.
         FeedUnreadableError: what is found is no file, such as a pipe.
         OSError: a folder on the way cannot be read; its files are not taken for absent.
     """
@@ -34,8 +35,9 @@ def find_files(paths: Sequence[str], base: Path, kind: str) -> list[Path]:
     for path in paths:
         files = _matching(base / path, kind)
         if not files:
-            is_folder = (base / path).is_dir()
-            raise FeedMissingError(f"a .{kind} file" if is_folder else path, str(base / path if is_folder else base))
+            if (base / path).is_dir():
+                raise FolderEmptyError(f"a .{kind} file", str(base / path))
+            raise FeedMissingError(path, str(base))
         for file in files:
             found.setdefault(os.path.realpath(file), file)
     return list(found.values())

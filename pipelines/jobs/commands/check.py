@@ -9,9 +9,9 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from expectations.judge import judge
+from expectations.judge import judge, judge_reckoned
 from expectations.judgement import Judgement
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.lease import wall_ticks
@@ -19,6 +19,8 @@ from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.durable import of_this_machine
+from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.errors import Exit
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import flow_from_json
@@ -77,7 +79,7 @@ def check_commit(
     """
     state = state or log_state(root)
     part = JudgedPart(root=root, state=state, judged=_one(state, number))
-    return _check(flow, {MAIN: part}, number, session, docs_if_held=False)
+    return _check(flow, {MAIN: part}, number, session, docs_if_held=False).judged
 
 
 def check_span(  # noqa: PLR0913 - which rows, of which run
@@ -103,7 +105,7 @@ def check_span(  # noqa: PLR0913 - which rows, of which run
     """
     state = state or log_state(root)
     part = JudgedPart(root=root, state=state, judged=_published(state, start, end))
-    return _check(flow, {MAIN: part}, 0, session)
+    return _check(flow, {MAIN: part}, 0, session).judged
 
 
 def _one(state: LogState, number: int) -> JudgedCommits:
@@ -155,32 +157,42 @@ def _inside(state: LogState, start: int | None, end: int | None) -> JudgedCommit
     return JudgedCommits(entries=tuple(inside), earlier=_earlier(state, inside[0]) if inside else ())
 
 
+class Found(NamedTuple):
+    """What a check found."""
+
+    judged: tuple[Judgement, ...]
+    unasked: str = ""
+    """Why nothing but the files was judged; nothing where all was."""
+
+
 def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they are kept
     flow: Flow,
     parts: Parts,
     commit: int,
     session: Session | None,
+    on_disk: Callable[[], tuple[Reckoned, ...]] = tuple,
     reckon: Callable[[], tuple[Reckoned, ...]] = tuple,
     *,
     docs_if_held: bool = True,
-) -> tuple[Judgement, ...]:
+) -> Found:
+    """Judge rows, and keep what was found; where files are damaged, that is what is found, and no row is judged."""
     root, (start, end) = parts[MAIN].root, parts[MAIN].judged.span
     failing = FailingRows(root, start, end, commit)
     failing.forget(parts[MAIN].state.successors)
+    docs, name, unasked = docs_folder(root, start, end, commit), judged_name(start, end, commit), ""
     with standing(_published_in(parts, commit), "checked"):
-        found = judge(
-            flow,
-            views_of(flow, parts, session),
-            (start, end),
-            docs_folder(root, start, end, commit),
-            judged_name(start, end, commit),
-            reckon(),
-            docs_if_held=docs_if_held,
-            keep=failing.keep,
-        )
+        files = on_disk()
+        try:
+            views, reckoned = views_of(flow, parts, session), (*reckon(), *files)
+            found = judge(flow, views, (start, end), docs, name, reckoned, docs_if_held=docs_if_held, keep=failing.keep)
+        except (FileDamagedError, SequenceBrokenError) as damaged:
+            changed = [each for each in files if each.unexpected]
+            if not changed:
+                raise
+            found, unasked = judge_reckoned(flow, changed, docs, name), str(damaged)
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
-    return found
+    return Found(found, unasked)
 
 
 def _published_in(parts: Parts, commit: int) -> dict[Path, frozenset[int]]:
@@ -259,10 +271,11 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     verdicts: list[SpokenVerdict] = []
     with followed(job) as ending, spark_if_asked(settings) as session:
         for made, piece in _by_flow(known, settings, flow, parts):
-            found = _check(made, piece, commit or 0, session, partial(_reckoned, made, piece, deep))
+            on_disk, reckon = partial(unchanged_in, made, piece), partial(_reckoned, made, piece, deep)
+            found, unasked = _check(made, piece, commit or 0, session, on_disk, reckon)
             docs = docs_folder(known.root, *piece[MAIN].judged.span, commit or 0)
             judged = {leg: part.judged for leg, part in piece.items()}
-            verdicts.append(SpokenVerdict(known, judged, commit or 0, found, docs))
+            verdicts.append(SpokenVerdict(known, judged, commit or 0, found, docs, unasked))
         ending.found = tuple(each for verdict in verdicts for each in verdict.found)
     # What sums up stands last, and where something does not hold it is that.
     for verdict in sorted(verdicts, key=lambda each: not each.held):
@@ -317,12 +330,12 @@ def _flow_of(known: KnownRun, commit: int | None) -> Flow:
 
 
 def _reckoned(flow: Flow, parts: Parts, deep: DeepSample | None) -> tuple[Reckoned, ...]:
-    """Find what the gate does not ask: whether intervals are as usual, landings told, and files as published."""
+    """Find what the gate does not ask of rows: whether intervals are as usual, and landings told."""
     main = parts[MAIN]
     usually = usual(flow, main.root, main.judged, main.state)
     told = landings_told(flow, main.root, main.judged.entries, main.state)
     again = [] if deep is None else [recomputed(parts, deep)]
-    return (*usually, *told, *unchanged_in(flow, parts), *again)
+    return (*usually, *told, *again)
 
 
 def _with_own(known: KnownRun, settings: Settings, made: Flow) -> Flow:

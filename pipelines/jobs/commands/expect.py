@@ -1,4 +1,4 @@
-"""`pulseline expect`: look at what is published of a stream, and propose checks that it keeps, as YAML to paste."""
+"""`pulseline expect`: look at what is published of a stream, or landed of a source, and propose checks to paste."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from expectations.laws import EVENTS
 from pipelines.engine.commits.readers import read_stream
+from pipelines.flows.model import is_side, main_of
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.facts.chosen import LandedRows
 from pipelines.jobs.facts.profile import proposals, unbounded
+from pipelines.jobs.facts.views import JudgedCommits
 from pipelines.jobs.runs.known import SUFFIXES, offered, open_run
 from pipelines.operators.plain_words import counted
 
@@ -28,11 +31,11 @@ FEW_INTERVALS = 7
 
 
 def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[str], None]) -> None:  # noqa: FBT001 - the command's flag
-    """Print checks that all published rows of a stream keep.
+    """Print checks that all published rows of a stream keep, or all that landed of a source for them.
 
     Args:
         called: name of the flow, or the path of its file.
-        stream: name of a stream, or of what one sets aside.
+        stream: name of a stream or source.
         run: name of the run.
         as_json: one JSON object a check instead of YAML.
         echo: where lines go.
@@ -41,15 +44,32 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
         WrongUse: there is no such flow, run or stream, or nothing of it is published.
     """
     known = open_run(called, run)
-    if stream not in known.tables:
-        raise WrongUse(f"{known.name} has no stream `{stream}`{offered(stream, known.tables)}")
-    part = known.of(stream)
-    rows = read_stream(part.root, stream, state=part.state)
+    takes = [*known.sources, *known.streams]
+    if is_side(stream) and stream in known.tables:
+        raise WrongUse(
+            f"checks stand under a source or a stream; {stream} is what {main_of(stream)} sets aside: propose those of "
+            f"{main_of(stream)}, or of what comes into it"
+        )
+    if stream not in takes:
+        raise WrongUse(f"{known.name} has no source or stream `{stream}`{offered(stream, takes)}")
+    part = known if stream in known.sources else known.of(stream)
+    rows = _landed(known, stream) if stream in known.sources else read_stream(part.root, stream, state=part.state)
     found = list(proposals(rows, len(part.state.published)))
     if not found:
         raise WrongUse(_why_nothing(known, part, stream, rows.num_rows))
     for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found):
         echo(line)
+
+
+def _landed(known: KnownRun, source: str) -> pa.Table:
+    """Read what landed of a source for each published commit."""
+    tables = [
+        rows.append_column("commit", pa.repeat(entry.commit, rows.num_rows))
+        for entry in known.state.published
+        if (rows := LandedRows(known.root, source, JudgedCommits(entries=(entry,), earlier=())).scan()).num_rows
+    ]
+    nothing = pa.table({"kind": pa.array([], pa.string()), "commit": pa.array([], pa.int64())})
+    return pa.concat_tables(tables, promote_options="permissive") if tables else nothing
 
 
 def _why_nothing(known: KnownRun, part: KnownRun, stream: str, rows: int) -> str:

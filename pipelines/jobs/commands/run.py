@@ -117,15 +117,18 @@ def run_flow(wanted: RunRequest, echo: Callable[[str], None]) -> tuple[Entry, ..
         with followed(job_of(backfill, spans, wanted.engine or settings.engine)):
             ran = run_backfill(backfill, spans, done=done)
     except PulselineError as ended:
-        _left(flow, state, log_state(root), spans, echo)
+        after = log_state(root)
+        _warned(wanted, judged, after, echo)
+        _left(flow, state, after, spans, echo)
         if isinstance(ended, RejectedError):
             echo(f"next: {command('check', wanted.flow, '--commit', str(ended.commit), run=wanted.run)}")
         raise
     finally:
         runner.close()
     progress.summary(ran)
-    _warned(wanted, judged, ran, echo)
-    if others := under_another_flow(log_state(root)):
+    after = log_state(root)
+    _warned(wanted, judged, after, echo)
+    if others := under_another_flow(after):
         echo(f"note: {others_text(others, Moments(str(flow.timezone)))}")
     entries = tuple(each.entry for each in ran)
     _next(wanted, flow, entries, echo)
@@ -250,14 +253,14 @@ def checking(
 
 
 def _warned(
-    wanted: RunRequest, judged: Mapping[int, Sequence[GateFinding]], ran: Sequence[Ran], echo: Callable[[str], None]
+    wanted: RunRequest, judged: Mapping[int, Sequence[GateFinding]], after: LogState, echo: Callable[[str], None]
 ) -> None:
     """Name the expectations that only warn and do not hold of what was published."""
-    seen = (each.entry.commit for each in ran if each.entry.state is State.PUBLISHED)
+    seen = (commit for commit in judged if after.commits[commit].state is State.PUBLISHED)
     broken = Counter(
         f"{each.table}: {each.sentence}"
         for commit in seen
-        for each in judged.get(commit, ())
+        for each in judged[commit]
         if not each.held and each.severity != BLOCKING
     )
     for about, times in broken.most_common(MOST_WARNINGS):

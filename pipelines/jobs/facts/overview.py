@@ -13,7 +13,6 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from expectations import report
-from expectations.decided import passed_words
 from expectations.laws import BLOCKING
 from expectations.report.calendar import WORST_FIRST, CalendarDay, CalendarState
 from pipelines.engine.commits.history import CommitKind, State
@@ -21,6 +20,7 @@ from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
 from pipelines.jobs.facts.current import is_current
+from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import PlanState
 from pipelines.jobs.facts.planning import plan_of
@@ -160,13 +160,8 @@ def calendar_of(about: Reported, checks: Sequence[Quality], plan: RunPlan) -> li
         plan: of the run.
     """
     found = {(each.start, each.end): each for each in (*_intervals(about, plan), *_epochs(about))}
-    newest = {(each.table, each.expectation, each.start, each.end): each for each in sorted(checks, key=_judged_at)}
-    failed = [each for each in newest.values() if not each.held]
+    failed = failing(checks)
     return days_of(about.flow, [_judged(found[span], failed, about) for span in sorted(found)])
-
-
-def _judged_at(check: Quality) -> int:
-    return check.at
 
 
 def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:
@@ -229,32 +224,13 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
     of_day = [each for each in near if _is_of(each, day, numbers)]
     blocking = [each for each in of_day if each.severity == BLOCKING]
     # What nobody let pass is the reason, where there is such.
-    red = min(blocking, key=lambda each: bool(_decided(about, [each], numbers)), default=None)
+    red = min(blocking, key=lambda each: bool(decided(about, [each], numbers)), default=None)
     warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
-    decided = _decided(about, blocking, numbers)
-    cause = [f"{red.table}: {red.sentence}", *([decided] if decided else [])]
-    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(decided))
-
-
-def _decided(about: Reported, blocking: Sequence[Quality], numbers: set[int]) -> str:
-    """Say who let pass what blocks in some commits; nothing where nobody decided of each of them."""
-    named = [(each, _commits_of(each, about, numbers)) for each in blocking]
-    verdicts = {entry.commit: entry.verdict for entry in about.published}
-    passed = [
-        passed_words(verdicts.get(number), each.table, each.sentence) for each, commits in named for number in commits
-    ]
-    return passed[0] if all(commits for _, commits in named) and all(passed) else ""
-
-
-def _commits_of(check: Quality, about: Reported, numbers: set[int]) -> set[int]:
-    """Give those of some commits in which a check found what breaks: its rows name them, unless it is of one day."""
-    if check.commit:
-        return {check.commit}
-    told = {row.get("commit") for row in check.rows} & numbers
-    within = (e.commit for e in about.published if check.start <= e.span.start and e.span.end <= check.end)
-    return {number for number in told if number is not None} or numbers.intersection(within)
+    passed = decided(about, blocking, numbers)
+    cause = [f"{red.table}: {red.sentence}", *([passed] if passed else [])]
+    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(passed))
 
 
 def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:

@@ -22,6 +22,7 @@ from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
+from pipelines.jobs.facts.let_pass import undecided
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.report_live import epoch_facts, read_legs, read_presence, read_region
 from pipelines.jobs.runs.counts import counted
@@ -309,7 +310,7 @@ def _expectation(about: Reported, found: Sequence[Quality], memory: report.Memor
 
 
 def next_step(about: Reported, checks: Sequence[Quality]) -> str:
-    """Give the command that a person would run next: a look at what waits or was rejected or is unchecked, else on."""
+    """Give the command to run next: a look at what waits, was rejected, was not checked or fails, or what goes on."""
     known = about.known
     rejected = [entry for entry in about.commits if entry.state is State.REJECTED and not made_good(about, entry)]
     waiting = [entry for entry in about.commits if entry.state is State.WRITTEN]
@@ -317,12 +318,21 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
     if looked_at := waiting or rejected:
         return known.looking_at(looked_at[-1].commit)
     if missing:
-        ends = map(known.moments.argument, (missing[0].span.start, missing[-1].span.end))
-        words = [word for pair in zip(("--start", "--end"), ends, strict=True) for word in pair]
-        return known.command("check", *(words if missing[0].kind is CommitKind.INTERVAL else ()))
+        is_of_days = missing[0].kind is CommitKind.INTERVAL
+        return _checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
+    if fails := undecided(about, checks):
+        return _checking(about, None if fails.commit else (fails.start, fails.end))
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
         return known.command("status")
     return known.next_command() if about.published else known.first_command()
+
+
+def _checking(about: Reported, span: Span | None) -> str:
+    """Spell the check of a span, which says what to run where something fails; of all that is published without one."""
+    ends = map(about.known.moments.argument, span or ())
+    return about.known.command(
+        "check", *(word for pair in zip(("--start", "--end"), ends, strict=False) for word in pair)
+    )
 
 
 def _sources(flow: Flow, root: Path, published: tuple[Entry, ...]) -> list[report.SourceFacts]:

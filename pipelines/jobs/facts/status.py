@@ -382,6 +382,9 @@ def _next_of_intervals(known: KnownRun, facts: Facts) -> str:
         return known.command("plan") if is_of_more else known.looking_at(facts["rejected"]["commit"])
     if heals := next((each["command"] for each in facts["stale"] if each["command"]), None):
         return str(heals)
+    if facts["unread"] and not facts["live"]:
+        # What would run next could not be read either.
+        return known.command("plan")
     return known.next_command() if known.state.published else known.first_command()
 
 

@@ -2,7 +2,8 @@
 
 A commit says the content hash of the rows it wrote, by table, and of each file. Whoever changes a value afterwards, or
 a disk that does, leaves another hash, whatever the change was. Landed files have a hash of their bytes in the manifest.
-The carry has none of its content: its files are held against the rows and bytes that their commits counted.
+The carry has none of its content: its files are read, for their pages have checksums, and held against the rows and
+bytes that their commits counted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.commits.readers import require_not_older
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import naming_the_damaged, read_rows
+from pipelines.engine.files.parquet import FileDamagedError, damage_of, naming_the_damaged, read_rows
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
@@ -105,7 +106,12 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
         require_not_older(root, path, table.version, state)
     columns = None if table is None else frozenset(table.schema.names)
     for file in files.values():
-        rows = _rows_of(path, file, columns)
+        try:
+            rows = _rows_of(path, file, columns)
+        except FileDamagedError as damaged:
+            told = _told(path, file, file.rows) | {"problem": f"it cannot be read ({damaged.problem})"}
+            others.append((told, {*wanted_by[file.name]}))
+            continue
         found = dict(_by_commit(rows, said))
         for commit, content in found.items():
             came[commit] += content
@@ -147,6 +153,8 @@ def _offender(commit: int, said: str, came: ContentHash, odd: Sequence[Row]) -> 
     """Say of which commit the content is another, and in which files."""
     files = ", ".join(each["file"] for each in odd) or "one of its files"
     found = came.text if came.text != said else "its rows, but not in the files that it wrote them into"
+    if problem := next((each["problem"] for each in odd if "problem" in each), None):
+        return {"commit": commit, "file": files, "rows": sum(each["rows"] for each in odd), "problem": problem}
     return {"commit": commit, "file": files, "rows": came.rows, "published": said, "found": found}
 
 
@@ -181,7 +189,7 @@ def _broken(sequence: LandedSequence, source: str, commit: int) -> Row | None:
 
 
 def _carry(root: Path, entries: Sequence[Entry], lists: FileLists, state: LogState) -> Reckoned:
-    """Hold the carry's files against the bytes and rows that their commits counted."""
+    """Read the carry's files, and hold them against the bytes and rows that their commits counted."""
     offenders: list[Row] = []
     looked_at = 0
     for entry in entries:
@@ -221,5 +229,7 @@ def _other_file(path: Path, file: NewFile) -> str:
     size = path.stat().st_size
     if size != file.size:
         return f"{size:,} bytes, and its commit wrote {file.size:,}"
+    if damage := damage_of(path):
+        return f"it cannot be read ({damage})"
     rows = pq.read_metadata(for_arrow(path)).num_rows
     return f"{rows:,} rows, and its commit wrote {file.rows:,}" if rows != file.rows else ""

@@ -331,7 +331,8 @@ def fell_silent(heard: Mapping[int, Keys], wanted: set[int]) -> Iterator[Silence
         }
         usually = frozenset.intersection(*known) if len(known) >= LEAST else frozenset[tuple[Any, ...]]()
         if keys:
-            fallen = usually - keys
+            # Behind an outage who fell silent in it is still usual: it goes by when that was.
+            fallen = usually - keys - silent.keys()
             silent |= {key: (place, Silence(key, commit, commit, len(known))) for key in fallen}
         # An interval in which most were silent is told, and says nothing of who speaks as a rule.
         is_outage = 2 * len(usually & keys) < len(usually)

@@ -25,7 +25,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import read_carry, rows_of
 from pipelines.engine.files.packed import opened
-from pipelines.engine.files.parquet import count_by_footers, read_rows, rows_of_named, size_of
+from pipelines.engine.files.parquet import count_by_footers, naming_the_damaged, read_rows, rows_of_named, size_of
 from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import pieces_of, removed_among
@@ -297,7 +297,7 @@ def _landed(root: Path, source: Source, judged: JudgedCommits) -> tuple[list[str
     rows += [_referred(found, source) for each in kept if (found := each.sources[source.name].referenced) is not None]
     for path, groups in pieces.items():
         if groups is not None:
-            with opened(path) as file:
+            with naming_the_damaged([path]), opened(path) as file:
                 rows.append(file.read_row_groups(groups, columns=COUNTED.names))
     return files, rows
 

@@ -49,6 +49,8 @@ class SpokenVerdict:
     """0 where published commits of a span were judged."""
     found: Sequence[Judgement]
     docs: Path
+    unasked: str = ""
+    """Why nothing but the files was judged; nothing where all was."""
 
     @property
     def judged(self) -> JudgedCommits:
@@ -115,6 +117,7 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "offenders": list(islice(offenders(verdict), MOST_TOLD)),
         "question": question(verdict),
         "docs": str(verdict.docs / "index.html"),
+        "unasked": verdict.unasked or None,
         "next": next_step(verdict),
     }
     yield json.dumps(summary, ensure_ascii=False)
@@ -179,6 +182,8 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
             yield from (named(line, verdict.known.called, verdict.known.run) for line in _broken(each))
     held = sum(each.held for each in verdict.found)
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
+    if verdict.unasked:
+        yield "note: nothing else was asked, because not all of these rows can be read"
     if accepted := _accepted(verdict):
         yield f"note: readers see what does not hold all the same, {accepted}"
     yield f"next: {next_step(verdict)}"

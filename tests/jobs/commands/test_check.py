@@ -332,6 +332,29 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert told.endswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-03")
 
 
+@pytest.mark.parametrize("shorter", [False, True])
+@pytest.mark.parametrize("where", ["landed/00000002/trips", "streams/punctual"])
+def test_where_rows_cannot_be_read_the_files_that_are_damaged_are_what_is_found(
+    house: House, where: str, *, shorter: bool
+) -> None:
+    flow, own = house.config / "flows" / "tiny.yaml", "expect: [{expect_column_values_to_not_be_null: {column: line}}]"
+    flow.write_text(flow.read_text().replace("arrival: went}", f"arrival: went, {own}}}"))
+    house.backfill("2013-01-01", "2013-01-03")
+    about = "trips" if "landed" in where else "punctual"
+    table = rows_of(house.root, stream_path(house.root, "punctual"), [2], pa.schema([]), log_state(house.root))
+    file = house.root / f"{where}.parquet" if about == "trips" else Path(table.files[0])
+    flipped(file)
+    if shorter:
+        file.write_bytes(file.read_bytes()[:1_000])
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    printed = house.text
+    assert f"✗ FAILS  {about}" in printed
+    assert str(file.parent) in printed
+    assert "note: nothing else was asked, because not all of these rows can be read" in printed
+    assert printed.splitlines()[-1] == "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03"
+    assert {(each.table, each.expectation) for each in read_quality(house.root)} == {(about, "as_published")}
+
+
 def test_after_two_applies_in_a_row_what_is_published_is_checked_as_before(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-03")
     file = house.config / "flows" / "tiny.yaml"

@@ -49,6 +49,24 @@ def test_the_proposal_is_pasted_as_it_is_and_holds(house: House) -> None:
     assert {each.severity for each in found} == {"warning"}
 
 
+def test_the_proposal_for_a_source_is_pasted_under_it_and_what_landed_keeps_it(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    propose("tiny", "trips", "main", as_json=False, echo=house.tell)
+    first, *lines, last = house.text.splitlines()
+    assert first.startswith("    # From 23 events of trips in 2 intervals"), "one never went"
+    assert "Paste it under `trips:`" in last
+    file = house.config / "flows" / "tiny.yaml"
+    flow, inline = read_flow(file), next(line for line in file.read_text().splitlines() if "trips: {feed" in line)
+    spread = (
+        "  trips:\n    feed: {parquet: trips.parquet}\n    key: [station, line]\n    time: planned\n    arrival: went"
+    )
+    file.write_text(file.read_text().replace(inline, "\n".join((spread, *lines))))
+    made = with_checks(flow, read_flow(file))
+    found = [each for each in check_span(made, house.root, None, None) if each.expectation.startswith("expect_")]
+    assert len(found) == sum(line.startswith("      - ") for line in lines) > 3
+    assert [each.expectation for each in found if not each.held] == []
+
+
 def test_bounds_are_wider_than_what_was_seen_and_names_are_no_set() -> None:
     rows = pa.table(
         {
@@ -110,5 +128,7 @@ def of(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
 def test_json_and_what_is_not_there(ran: House) -> None:
     propose("tiny", "beating", "main", as_json=True, echo=ran.tell)
     assert {"check", "arguments", "seen"} == set(json.loads(ran.text.splitlines()[0]))
+    with pytest.raises(WrongUse, match=r"punctual.diverted is what punctual sets aside: propose those of punctual"):
+        propose("tiny", "punctual.diverted", "main", as_json=False, echo=ran.tell)
     with pytest.raises(WrongUse, match="did you mean `punctual`"):
         propose("tiny", "punctul", "main", as_json=False, echo=ran.tell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -241,14 +242,20 @@ def test_a_column_that_is_not_there_is_named_before_anything_lands(made: Trial, 
     assert not log_state(made.root("unfit")).commits
 
 
-def test_a_run_that_a_check_ends_names_the_days_it_did_not_come_to(house: House) -> None:
-    file, check = house.config / "flows" / "tiny.yaml", "{column: number, max_value: 11}"
-    checked = f"late: divert, expect: [{{expect_column_values_to_be_between: {check}}}]}}"
+def test_a_run_that_a_check_ends_names_the_days_it_did_not_come_to_and_what_warned_before(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    checks = [
+        "{expect_column_values_to_be_between: {column: number, max_value: 11}}",
+        "{expect_column_values_to_be_between: {column: number, max_value: -1}, severity: warning}",
+    ]
+    checked = f"late: divert, expect: [{', '.join(checks)}]}}"
     file.write_text(file.read_text().replace("late: divert}", checked))
     request = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core")
     with pytest.raises(RejectedError):
         run_flow(request, house.tell)
-    assert "note: 1 interval not begun (2013-01-03)" in house.text
+    printed = house.text
+    assert "note: 1 interval not begun (2013-01-03)" in printed
+    assert re.search(r"warning: ordered: .*number.* -1.*: does not hold in 1 interval", printed)
     with pytest.raises(RejectedError):
         run_flow(replace(request, start="2013-01-02", end="2013-01-03"), house.tell)
     assert "not begun" not in house.text

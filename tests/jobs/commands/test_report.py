@@ -119,6 +119,18 @@ def test_a_check_of_a_span_is_out_of_date_once_something_was_published_in_it(hou
     assert read_facts(about(house), None).expectations == ()
 
 
+def test_what_fails_among_published_rows_is_looked_at_next_until_it_holds(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    failed = quality(house, 2, held=False, span=True)
+    write_quality(house.root, [quality(house, 1)])
+    write_quality(house.root, [failed])
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    assert "next: pulseline check tiny --start 2013-01-02 --end 2013-01-03" in house.text
+    write_quality(house.root, [replace(failed, held=True, unexpected=0, rows=(), at=failed.at + 1)])
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    assert "next: pulseline check" not in house.text
+
+
 def test_rows_that_were_checked_twice_are_counted_once_by_the_newest_check(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-04")
     days = [quality(house, number) for number in (1, 2, 3)]

@@ -22,6 +22,7 @@ from pipelines.jobs.facts.unchanged import unchanged
 from pipelines.jobs.facts.views import JudgedCommits
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FLOW
+from tests.jobs.damage import flipped
 
 if TYPE_CHECKING:
     from expectations.reckoned import Reckoned
@@ -143,6 +144,27 @@ def test_a_file_of_the_carry_with_other_bytes_is_found(here: Trial) -> None:
     pq.write_table(pa.concat_tables([rows, rows]), file)
     found = looked(here)
     assert [name for name, each in found.items() if each.unexpected] == ["the carry"]
+
+
+@pytest.mark.parametrize(
+    ("where", "about"),
+    [("streams/punctual", "punctual"), ("landed", "parcels"), ("carry", "the carry")],
+)
+def test_bits_that_a_disk_flipped_are_found_though_the_file_has_its_size_and_footer(
+    here: Trial, where: str, about: str
+) -> None:
+    damaged = 0
+    for file in sorted((here.root("main") / where).rglob("*.parquet")):
+        if where == "landed" and not file.name.startswith("parcels"):
+            continue
+        whole = file.read_bytes()
+        flipped(file)
+        found = looked(here)
+        assert [name for name, each in found.items() if each.unexpected] == [about]
+        assert found[about].rows[0].get("problem") or found[about].rows[0]["file"] == str(file)
+        file.write_bytes(whole)
+        damaged += 1
+    assert damaged > 2
 
 
 def test_a_file_of_the_carry_that_is_gone_is_found(here: Trial) -> None:

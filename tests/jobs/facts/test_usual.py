@@ -138,6 +138,10 @@ def test_a_key_is_told_as_long_as_it_is_silent_whoever_judges_which_days() -> No
         "the interval in which nearly nobody spoke does not hide it"
     )
 
+    fell_in_it = dict(enumerate([*[both | others] * 5, frozenset({("c",)}), *[frozenset({("a",), *others})] * 3], 1))
+    since = [(commit, since) for commit, key, since, _ in silences(fell_in_it, set(fell_in_it)) if key == gone]
+    assert since == [(6, 6), (7, 6), (8, 6), (9, 6)], "who fell silent in it is told with that day ever after"
+
     for_good = dict(enumerate([*[both] * 9, *[one] * 20], 1))
     told = silences(for_good, set(for_good))
     assert [commit for commit, *_ in told] == list(range(10, 10 + REMEMBERED)), "then it counts as gone"
