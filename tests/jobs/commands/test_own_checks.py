@@ -255,7 +255,7 @@ def test_a_run_that_a_check_ends_names_the_days_it_did_not_come_to_and_what_warn
         run_flow(request, house.tell)
     printed = house.text
     assert "note: 1 interval not begun (2013-01-03)" in printed
-    assert re.search(r"warning: ordered: .*number.* -1.*: does not hold in 1 interval", printed)
+    assert re.search(r"warning: punctual: number .* -1\..*: does not hold in 1 interval", printed)
     with pytest.raises(RejectedError):
         run_flow(replace(request, start="2013-01-02", end="2013-01-03"), house.tell)
     assert "not begun" not in house.text
