@@ -219,7 +219,7 @@ def _tell(
                 echo(f"or move {commits_path(part.root)} out of the way, and {again}")
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
         published = sum(len(part.state.published) for part in known.folders)
-        read = ", read to its end" if deep else ""
+        read = ", read to its end" if deep else ", in its size; what is in them --deep reads"
         echo(
             f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names{read}"
         )

@@ -23,6 +23,7 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.errors import PulselineError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
+from pipelines.jobs.facts.let_pass import failing
 from pipelines.jobs.facts.live import live_of
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.presence import presence_of
@@ -168,12 +169,27 @@ def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[N
         if not day.is_accepted:
             by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
-        yield _of_days(about, state, by_state[state], clock)
+        yield _refused(seen, by_state[state], clock) or _of_days(about, state, by_state[state], clock)
     for each in facts.expectations:
         since = each.memory.since
         if each.severity != BLOCKING and since is not None:
             words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
             yield Need(tone=Tone.OPEN, words=words)
+
+
+def _refused(seen: Overview, days: Sequence[CalendarDay], clock: ReportClock) -> Need | None:
+    """Say of a held day what its check found to block it; None of other days, and where nothing does."""
+    known = seen.about.known
+    waits = known.state.pending
+    if waits is None or days[0].state is not CalendarState.HELD:
+        return None
+    broken = next(
+        (each for each in failing(seen.judged) if each.commit == waits.commit and each.severity == BLOCKING), None
+    )
+    if broken is None:
+        return None
+    words = f"{clock.span(days[0].start, days[0].end)} is held, and does not hold: {broken.table}: {broken.sentence}"
+    return Need(tone=Tone.BAD, words=words, command=known.looking_at(waits.commit))
 
 
 def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay], clock: ReportClock) -> Need:

@@ -264,7 +264,8 @@ def test_other_bits_in_a_file_that_no_commit_reads_are_found_where_all_are_read(
 def test_a_run_that_stands_is_said_to_stand() -> None:
     code, said = doctor()
     assert code == Exit.FINE
-    assert said[-1] == "all 2 published commits of run `days` stand, with every file that `commits` names"
+    whole = "all 2 published commits of run `days` stand, with every file that `commits` names"
+    assert said[-1] == f"{whole}, in its size; what is in them --deep reads"
     assert doctor(repair=True)[0] == Exit.FINE
 
 

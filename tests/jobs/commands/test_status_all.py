@@ -49,6 +49,10 @@ def test_a_held_day_and_a_red_one_are_told_with_what_to_type(house: House) -> No
     assert [need["tone"] for need in run["needs"]] == ["bad", "open"]
     assert run["needs"][1]["command"] == "pulseline check tiny --commit 3, then pulseline publish tiny --commit 3"
     assert summary == {"verdict": "bad", "sentence": "1 of 1 flow needs a person."}
+    write_quality(house.root, [quality(house, 3, held=False)])
+    need = told(house)[0]["needs"][1]
+    assert (need["tone"], need["command"]) == ("bad", "pulseline check tiny --commit 3")
+    assert need["words"].endswith("is held, and does not hold: beating: Timers increase")
     done = CliRunner().invoke(app, ["status"])
     assert done.exit_code == 0, done.output
     assert "1 of 1 flow needs a person." in done.output
