@@ -323,14 +323,16 @@ def as_published(table: str, what: str = "") -> Law:
     rows = f"The rows of {table} that landed" if what == "landed" else f"Rows of {table}"
     said = "their manifests say" if what == "landed" else "their commits say"
     sentence = f"{rows} are what {said}: nothing has been changed since."
+    remedy = "then run the interval again (pulseline run), which writes it anew."
     if what == "carry":
         sentence = "The carry's files can be read, and have the rows and bytes that their commits say."
+    if what:
+        remedy = "then have it made again (pulseline doctor --deep --repair): a run goes on from it as it is."
     return Law(
         name=AS_PUBLISHED,
         table=table,
         sentence=sentence,
-        remedy="Somebody or a disk changed a file after it was written: find out who, then run the interval again "
-        "(pulseline run), which writes it anew.",
+        remedy=f"Somebody or a disk changed a file after it was written: find out who, {remedy}",
         broken="FALSE",
     )
 

@@ -223,7 +223,7 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
 
 
 def _earlier(found: Sequence[tuple[str, str, Span]], clock: ReportClock) -> list[str]:
-    """Say what the newest check alone found of earlier intervals, and of the first of which."""
+    """Say what the newest check alone found of other intervals, and of the first of which."""
     by_name: dict[tuple[str, str], list[Span]] = {}
     for table, name, span in found:
         by_name.setdefault((table, name), []).append(span)
@@ -232,7 +232,7 @@ def _earlier(found: Sequence[tuple[str, str, Span]], clock: ReportClock) -> list
         several = f" and {counted(len(spans) - 1, 'later interval')}" if len(spans) > 1 else ""
         told.append(f"{name} of {table} fails of {clock.span(*min(spans))}{several}")
     more = len(by_name) - len(told)
-    told += [f"{counted(more, 'more fails', 'more fail')} of earlier intervals"] if more else []
+    told += [f"{counted(more, 'more fails', 'more fail')} of other intervals"] if more else []
     return [f"the newest check found besides that {listed(told)}"] if told else []
 
 

@@ -244,7 +244,7 @@ class VerdictChanges:
     together: Mapping[tuple[str, str], Span] = field(default_factory=dict)
     """Those that fail of several intervals together and not of the last one, and of which."""
     earlier: tuple[tuple[str, str, Span], ...] = ()
-    """What the newest check, of many intervals, alone found of one before the last, and of which."""
+    """What the newest check, of many intervals, alone found of another than is told, and of which."""
 
 
 def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False) -> VerdictChanges | None:
@@ -275,13 +275,15 @@ def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False
 def _found_earlier(
     memories: Mapping[tuple[str, str], Memory], at: int, told: VerdictChanges
 ) -> Iterator[tuple[str, str, Span]]:
-    """Give what the newest check found of intervals before the last, which is not told with that."""
+    """Give what the newest check found of intervals before the last, or but for one that was judged again."""
     since = {(table, name): span for table, name, span in told.still}
+    is_again = told.now == told.before
     for name, memory in memories.items():
         upto = since.get(name, told.now)
         # What is fixed did not hold in the interval before: that is said.
-        said = told.before if name in told.fixed else None
-        yield from ((*name, point.span) for point in memory.found_at(at) if point.span < upto and point.span != said)
+        said = told.now if is_again else told.before if name in told.fixed else None
+        found = (point.span for point in memory.found_at(at) if is_again or point.span < upto)
+        yield from ((*name, span) for span in found if span != said)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,7 +131,10 @@ def _failing(facts: ReportFacts, broken: ExpectationFacts) -> set[object]:
 
 
 def _lies_in(commit: CommitFacts, span: tuple[int, int]) -> bool:
-    return commit.start is not None and commit.end is not None and span[0] <= commit.start and commit.end <= span[1]
+    """Say whether a commit is of a span; that of an `apply`, which has no rows and ends where it begins, is of none."""
+    if commit.start is None or commit.end is None:
+        return False
+    return span[0] <= commit.start < commit.end <= span[1]
 
 
 def _made_good(commit: CommitFacts, every: tuple[CommitFacts, ...]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -43,8 +43,6 @@ def main() -> None:
     try:
         asked(sys.argv[1] if len(sys.argv) > 1 else "")()
     finally:
-        # Python would look through all that is left for circles, which takes seconds behind Great Expectations.
-        gc.freeze()
         _let_go()
 
 
@@ -62,24 +60,27 @@ def asked(word: str) -> typer.Typer:
 
 
 def _let_go() -> None:
-    """End a command over a store as it ended, and not as its libraries' threads do.
+    """End a command as it ended; what libraries keep for the process is not taken down piece by piece.
 
-    Where threads are left behind one that failed, Python would wait for them. Where none is, what libraries of stores
-    keep for the process is torn down last, which aborts some process in hundreds, after all is done.
+    Python would look through all of it for circles, seconds long behind Great Expectations, and what libraries of
+    stores keep aborts some process in hundreds when it is torn down, after all is done. Threads are waited for, but
+    those that a failed command over a store has left may hang.
     """
     import atexit
     import os
     import threading
 
     ended = sys.exc_info()[1]
-    if not isinstance(ended, SystemExit) or "://" not in os.environ.get("PULSELINE_HOME", ""):
+    if not isinstance(ended, SystemExit):
         return
     code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     left = [each for each in threading.enumerate() if each is not threading.main_thread() and not each.daemon]
-    if left and not code:
-        return
-    if not left:
-        atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself calls at an end
-    sys.stdout.flush()
-    sys.stderr.flush()
+    if not (left and code and "://" in os.environ.get("PULSELINE_HOME", "")):
+        # What Python itself calls at an end.
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+        atexit._run_exitfuncs()  # noqa: SLF001
+    with suppress(OSError):
+        # Nobody may read any more.
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)

@@ -110,6 +110,9 @@ def test_what_a_person_let_pass_is_told_with_who_did(checked: ReportFacts) -> No
     )
     news = verdict(dataclasses.replace(checked, commits=commits, expectations=(spans,)))
     assert news.sentence.endswith(", accepted by ann: the feed was down."), "a check of many days found it, of that one"
+    adopted = dataclasses.replace(next(c for c in commits if c.number == 3), number=9, start=end, end=end, note="")
+    news = verdict(dataclasses.replace(checked, commits=(*commits, adopted), expectations=(spans,)))
+    assert news.sentence.endswith(", accepted by ann: the feed was down."), "an `apply` behind it has no rows"
     since = dataclasses.replace(fails(checked, commit=3), name="as_published", sentence="Nothing has changed")
     both = (fails(checked, commit=3), since)
     news = verdict(dataclasses.replace(checked, commits=commits, expectations=both))

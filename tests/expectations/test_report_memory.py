@@ -189,6 +189,12 @@ def test_what_a_check_of_all_days_alone_finds_of_an_earlier_one_is_told(week: Re
     known = changes({NAME: Memory((*days("+-++"), whole))})
     assert known is not None
     assert known.earlier == (), "it was found when that day was published"
+    again = Memory((*days("++++"), verdict(1, "+", at=8), whole, found_of_it))
+    facts = dataclasses.replace(week, expectations=(dataclasses.replace(HOLDS, memory=again),))
+    assert changed_sentence(facts, CLOCK) == (
+        "Since Tue 1 Jan 2013 was judged before, nothing changed; the newest check found besides that timers of "
+        "beating fails of Wed 2 Jan 2013."
+    )
     since = changes({NAME: first, ("s", "other"): Memory((*days("++++"), verdict(4, "+", at=10)))})
     assert since is not None
     assert since.earlier == (), "something else was judged since"

@@ -179,6 +179,9 @@ class LogState:
             table: named by its folder below the root.
             version: its newest one, as its log is now.
         """
+        if version < 0 and not self.published:
+            # It has no log, and no rows of it that anybody could miss: it is made anew.
+            return False
         known = self.recorded.versions.get(table, 0)
         return version < known and not self._voided(table, known)
 

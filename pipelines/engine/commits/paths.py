@@ -100,12 +100,12 @@ class TableAheadError(OfCommitsError):
 
 @dataclass(eq=False)
 class TableLostError(TableError):
-    """Rows that `commits` says are published are in no table: it was removed, or an older copy was put in its place."""
+    """Rows that `commits` names are in no table: it was removed, or an older copy was put in its place."""
 
     table: str
     commit: int
     says = (
-        "{table} must hold what commit {commit} wrote, which is published; it does not: the table was removed or "
+        "{table} must hold what commit {commit} wrote; it does not: the table was removed or "
         "replaced by an older copy; pulseline doctor FLOW says what can be had again; else put it back, or make a run "
         "of its own anew (--run NAME)"
     )

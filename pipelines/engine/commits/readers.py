@@ -119,6 +119,11 @@ def rows_of(root: Path, path: Path, commits: Sequence[int], otherwise: pa.Schema
     wanted = tuple(sorted(commits))
     table = snapshot(path)
     if table is None:
+        lists = FileLists(root, state)
+        for commit in wanted:
+            if lists.holder(table_name(root, path), commit):
+                # Its rows are there and its log is not: that is no table without rows.
+                raise TableLostError(str(path), commit)
         return Published((), wanted, otherwise, exact=True)
     settled = table.applications.get(SETTLED, 0)
     now = log_state(root) if settled > _newest(state) else state

@@ -297,6 +297,9 @@ def _by_flow(known: KnownRun, settings: Settings, newest: Flow, parts: Parts) ->
         row = planned(known.state, entries[-1].commit)
         made = newest if row is None else _with_own(known, settings, flow_from_json(definition_of(row)))
         judged = JudgedCommits(entries=tuple(entries), earlier=_earlier(known.state, entries[0]))
+        if judged.span[0] == judged.span[1]:
+            # An `apply` has no rows: of how many there should be in an interval nobody asks.
+            made = replace(made, expect={})
         yield made, {MAIN: replace(main, judged=judged)}
 
 

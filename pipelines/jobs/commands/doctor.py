@@ -285,13 +285,19 @@ def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], e
         if finding.ill is Ill.TORN:
             mend(driver.root / finding.table, harmed=True)
         if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
-            echo(f"making the log of {finding.table} anew")
-            _make_anew(driver, finding.table)
+            if driver.state().published:
+                echo(f"making the log of {finding.table} anew")
+                _make_anew(driver, finding.table)
+            else:
+                echo(f"putting the log of {finding.table} aside: nothing is published, and the next run makes it anew")
+                if (log := driver.root / finding.table / LOG).exists():
+                    durable.put_aside(log)
         if finding.ill is Ill.VERDICTS:
             echo(f"putting {finding.table} aside")
             put_aside(driver.root)
     _have_again(driver, known, findings, echo)
-    again = {finding.table for finding in findings if finding.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
+    is_seen = bool(driver.state().published)
+    again = {each.table for each in findings if is_seen and each.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
     for name in sorted(name for name in again if not name.startswith(CARRY)):
         echo(f"putting back what `commits` says into {name}")
         driver.restore(driver.root / name)

@@ -50,7 +50,8 @@ def _commits_of(check: Quality, about: Reported, numbers: AbstractSet[int]) -> s
     if check.commit:
         return {check.commit}
     told = {row.get("commit") for row in check.rows} & numbers
-    within = (e.commit for e in about.published if check.start <= e.span.start and e.span.end <= check.end)
+    # The commit of an `apply` has no rows, and ends where it begins.
+    within = (e.commit for e in about.published if check.start <= e.span.start < e.span.end <= check.end)
     return {number for number in told if number is not None} or {number for number in within if number in numbers}
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED
+from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED, EVENTS, laws_of
 from pipelines.engine.columnar.columns import instant_tick
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.history import Span
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipelines.engine.commits.quality import Quality
+    from pipelines.flows.check import Check
     from pipelines.jobs.facts.report import Reported
 
 SHOWN = 20
@@ -96,15 +97,24 @@ class _Parts:
 
     def _is_of_most(self, wide: Quality) -> bool:
         """Say whether a check lets some rows break it: how many may, nobody knows of one interval by those of all."""
-        some = (each for each in self._about.flow.expect.get(wide.table, ()) if each.label == wide.expectation)
-        return any("mostly" in each.arguments for each in some) or (wide.held and bool(wide.unexpected))
+        own = self._own_check(wide)
+        return (own is not None and "mostly" in own.arguments) or (wide.held and bool(wide.unexpected))
+
+    def _own_check(self, wide: Quality) -> Check | None:
+        """Find the team's own check that was asked: those that the file has now are asked of what was run before."""
+        for flow in (self._about.known.flow_now, self._about.flow):
+            checks = () if flow is None else flow.expect.get(wide.table, ())
+            for each in checks:
+                if each.label == wide.expectation:
+                    return each
+        return None
 
     def _part(self, wide: Quality, span: Span, count: int, last: Quality | None) -> Quality:
         places = [(self._at(wide, row), row) for row in wide.rows]
         rows = tuple(row for at, row in places if at is not None and span.holds(at))
         if count and not rows and last is not None:
             rows = last.rows
-        looked_at = min(wide.looked_at, self._rows(wide.table, span)) if last is None else last.looked_at
+        looked_at = self._looked_at(wide, span) if last is None else last.looked_at
         seen = [entry.at for entry in self._made_by(wide.table).state.published if entry.span.meets(span)]
         return replace(
             wide,
@@ -132,11 +142,23 @@ class _Parts:
         known = self._own.get((wide.table, wide.expectation, span), ())
         return max((each for each in known if each.at < wide.at), key=lambda each: each.at, default=None)
 
-    def _rows(self, table: str, span: Span) -> int:
-        inside = [entry for entry in self._made_by(table).state.published if entry.span.meets(span)]
-        if table in self._about.flow.sources:
-            return sum(counted(entry, "landed").get(table, 0) for entry in inside)
-        return sum(counted(entry, table).get(kind, 0) for entry in inside for kind in KIND_NAMES)
+    def _looked_at(self, wide: Quality, span: Span) -> int:
+        """Say of how many rows of an interval a check was asked; 0 where nobody has counted those."""
+        kinds = self._kinds(wide)
+        inside = [entry for entry in self._made_by(wide.table).state.published if kinds and entry.span.meets(span)]
+        if wide.table in self._about.flow.sources:
+            return min(wide.looked_at, sum(counted(entry, "landed").get(wide.table, 0) for entry in inside))
+        return min(wide.looked_at, sum(counted(entry, wide.table).get(kind, 0) for entry in inside for kind in kinds))
+
+    def _kinds(self, wide: Quality) -> Sequence[str]:
+        """Name the kinds of rows of which a check is asked, each of them; none where it is of some, or of no rows."""
+        if wide.expectation == AS_PUBLISHED:
+            return KIND_NAMES
+        own = self._own_check(wide)
+        if own is not None:
+            return () if own.where else EVENTS
+        laws = laws_of(self._about.flow, wide.table) if wide.table in self._about.flow.tables() else ()
+        return next((law.governed for law in laws if law.name == wide.expectation), ())
 
     def _cases(self, wide: Quality) -> list[tuple[int, int]] | None:
         """Give when each case that breaks a check arrived, and how many rows it is; None where that is not known."""

@@ -232,7 +232,7 @@ def _why(gone: Sequence[str]) -> str:
     if not gone:
         return "a late or changed file"
     more = f" and {number_of(len(gone) - 1, 'more file')}" if gone[1:] else ""
-    return f"{gone[0]}{more} {'are' if more else 'is'} gone"
+    return f"{gone[0]}{more} {'are' if more else 'is'} gone, and only --accept-loss replaces rows that came from there"
 
 
 def let_pass(entry: Entry, last: Entry) -> bool:

@@ -77,7 +77,9 @@ def _how_many(events: pa.Table, commits: int) -> Proposed:
     counts = events["commit"].value_counts().field("counts").to_pylist()
     low, high = min(counts) if len(counts) >= commits else 0, max(counts)
     bounds = {"min_value": low // TIMES, "max_value": high * TIMES}
-    empty = "" if low else "; one was empty, so none is too few: raise min_value to be told of such"
+    none = max(commits - len(counts), 0)
+    were = "one was" if none == 1 else f"{none:,} were"
+    empty = f"; {were} empty, so none is too few: raise min_value to be told of such" if none else ""
     return Proposed("expect_table_row_count_to_be_between", bounds, f"{low:,} to {high:,} an interval{empty}")
 
 

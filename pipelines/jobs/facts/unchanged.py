@@ -28,7 +28,7 @@ from pipelines.engine.commits.readers import require_not_older
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.parquet import FileDamagedError, damage_of, naming_the_damaged, read_rows
 from pipelines.engine.files.stored import for_arrow
-from pipelines.engine.landing.errors import RowsRemovedError, SequenceBrokenError
+from pipelines.engine.landing.errors import ReferenceBrokenError, RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
 from pipelines.flows.legs import MAIN
 
@@ -184,7 +184,10 @@ def _broken(sequence: LandedSequence, source: str, commit: int) -> Row | None:
         # What is no longer kept cannot have changed.
         return None
     except SequenceBrokenError as problem:
-        return {"commit": commit, "sequence": sequence.id, "rows": alone.sources[source].rows, "problem": str(problem)}
+        # What it refers to is the feed's: that the next run lands as it is now.
+        of_feed = isinstance(problem, ReferenceBrokenError)
+        told = {"commit": commit, "sequence": sequence.id, "rows": alone.sources[source].rows}
+        return told | {"changed" if of_feed else "problem": str(problem)}
     return None
 
 

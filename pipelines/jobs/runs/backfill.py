@@ -14,16 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.commits.delta_log import exists
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import GapError
+from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.arrived import Standing
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.landing.manifest import load_manifest, read_sequence
 from pipelines.engine.live.landing import require_landed
 from pipelines.engine.sources.catalog import open_recorded
+from pipelines.engine.sources.landed_schema import payloads_over
+from pipelines.engine.tasks.stages import create_tables
 from pipelines.engine.tasks.standing import flow_begun
 from pipelines.errors import Exit
 from pipelines.flows.definition import fingerprint_of, flow_from_json
@@ -223,7 +228,7 @@ def _require_ground(state: LogState, start: int) -> None:
 
 def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[str], None]) -> Entry:
     """Bring a pending commit to written, under its own plan."""
-    if pending.state is State.WRITTEN:
+    if pending.state is State.WRITTEN and _has_tables(wanted.root, driver.state(), pending.commit):
         return pending
     if pending.kind is not CommitKind.INTERVAL:
         raise JobError(
@@ -234,9 +239,18 @@ def _finish(driver: Driver, wanted: Backfill, pending: Entry, tell: Callable[[st
         raise JobError(f"commit {pending.commit} has no plan to be finished under; the table commits is damaged")
     sequence = read_sequence(wanted.landing, pending.sequences[0])
     flow = flow_begun(wanted.root, pending.plan, lambda: sequence)
+    if pending.state is State.WRITTEN:
+        # A log that was damaged before it had any rows has been taken away, and the gate reads by it.
+        create_tables(wanted.root, flow, payloads_over(flow, (sequence,)))
+        return pending
     entry = pending.under(fingerprint_of(flow))
     own = Backfill(flow=flow, root=wanted.root, base=wanted.base, engine=wanted.engine)
     return work_on(driver, own, entry, sequence, tell)
+
+
+def _has_tables(root: Path, state: LogState, commit: int) -> bool:
+    """Say whether each table into which a commit wrote has a log."""
+    return all(exists(root / table) for table in FileLists(root, state).of(commit) if not table.startswith(CARRY))
 
 
 def main(argv: Sequence[str] = ()) -> int:

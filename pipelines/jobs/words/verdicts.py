@@ -260,6 +260,8 @@ def next_step(verdict: SpokenVerdict) -> str:
         return known.command("publish", "--commit", str(verdict.commit))
     if verdict.held or _accepted(verdict):
         return known.command("report")
+    if _is_damaged(verdict):
+        return known.command("doctor", "--deep", "--repair")
     if any(entry.kind is CommitKind.EPOCH for entry in verdict.judged.entries) or len(verdict.legs) > 1:
         # No interval can be run over a stream's epochs; a replay says what the rows must be.
         return known.command("replay")
@@ -269,6 +271,12 @@ def next_step(verdict: SpokenVerdict) -> str:
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
     return _made_anew(verdict)
+
+
+def _is_damaged(verdict: SpokenVerdict) -> bool:
+    """Say whether files are damaged that a run would begin from, or could not read: what landed, and the carry."""
+    of_files = (each for each in verdict.blocking_failed if each.expectation == AS_PUBLISHED)
+    return any("problem" in row for each in of_files for row in each.rows)
 
 
 def _made_anew(verdict: SpokenVerdict) -> str:

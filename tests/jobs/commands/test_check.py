@@ -351,8 +351,10 @@ def test_where_rows_cannot_be_read_the_files_that_are_damaged_are_what_is_found(
     assert f"✗ FAILS  {about}" in printed
     assert str(file.parent) in printed
     assert "note: nothing else was asked, because not all of these rows can be read" in printed
-    assert printed.splitlines()[-1] == "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03"
+    assert printed.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
     assert {(each.table, each.expectation) for each in read_quality(house.root)} == {(about, "as_published")}
+    assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
 
 
 def test_after_two_applies_in_a_row_what_is_published_is_checked_as_before(house: House) -> None:

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from expectations.laws import EVENTS
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.publish import answer_of, publish_commit
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.facts.report import Reported, read_facts
+from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.gate import RejectedError
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.conftest import FIRST, HOUR
@@ -174,3 +176,22 @@ def test_a_day_is_told_as_its_gate_found_it_though_all_were_judged_together(hous
                 assert _different(found, now) == []
                 more = {(start, *name) for start, told in now.items() for name in {*told} - {*found[start]}}
                 assert all(now[start][table, name][0] for start, table, name in more), "all days together hold it"
+
+
+def test_of_how_many_rows_of_a_day_a_check_was_asked_is_told_where_somebody_counted_them(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    file, between = (
+        house.config / "flows" / "tiny.yaml",
+        "expect_column_values_to_be_between: {column: number, max_value: 3",
+    )
+    checks = f"[{{{between}0}}, severity: warning}}, {{{between}1}}, where: station = 'north', severity: warning}}]"
+    file.write_text(file.read_text().replace("late: divert}", f"late: divert, expect: {checks}}}"))
+    check_flow("tiny", None, None, None, run="main", as_json=True, echo=house.tell)
+    known = open_run(*RUN)
+    every, some = (
+        each for each in read_facts(Reported(known=known), None).expectations if each.name.startswith("expect_")
+    )
+    events = [sum(counted(each, "punctual").get(kind, 0) for kind in EVENTS) for each in known.state.published]
+    assert every.looked_at == sum(events) > some.looked_at > 0
+    assert {point.looked_at for point in every.memory.points if not point.held} <= {*events}
+    assert {point.looked_at for point in some.memory.points if not point.held} == {0}, "of a day it was not counted"
