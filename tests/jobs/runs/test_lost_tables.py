@@ -10,14 +10,18 @@ import pytest
 
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.paths import CommitsLostError, TableLostError, commits_path
+from pipelines.engine.commits.paths import CommitsLostError, TableLostError, TornLogError, commits_path
 from pipelines.engine.commits.readers import log_state, read_ledger, read_stream, settled_commits
 from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.jobs.commands.check import check_commit
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.exits import exit_code_of
+from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.runs.gate import hold
 from pipelines.jobs.runs.readings import land_readings, runner_of
 from tests.jobs.commands.test_stream import READINGS
 from tests.laws.streamed import streamed
@@ -190,3 +194,25 @@ def test_a_table_whose_newest_versions_are_gone_is_told_by_whoever_reads_it(hous
     show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - the flag of the command
     assert "older copy" not in house.text
     assert content_hash(read_stream(house.root, "punctual")) == content_hash(wanted)
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+@pytest.mark.parametrize("harm", ["emptied", "gone"])
+def test_logs_that_are_damaged_before_anything_is_published_are_made_anew(
+    house: House, harm: str, *, repaired: bool
+) -> None:
+    house.backfill("2013-01-01", "2013-01-02", run="calm")
+    house.backfill("2013-01-01", "2013-01-02", gate=hold)
+    for name in ("beating", "punctual"):
+        (log,) = (house.root / "streams" / name / "_delta_log").glob("0*.json")
+        log.write_bytes(b"") if harm == "emptied" else shutil.rmtree(log.parent)
+    with pytest.raises((TornLogError, TableLostError), match="streams/beating must h"):
+        check_commit(load_flow(read_settings(), "tiny"), house.root, 1)
+    if repaired:
+        assert examine("tiny", "main", True, False, house.tell) == 0  # noqa: FBT003 - the flags of the command
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core"), house.tell)
+    assert "expectations hold" in house.text
+    for name in ("beating", "ordered", "punctual"):
+        calm = read_stream(house.root.with_name("calm"), name)
+        assert content_hash(read_stream(house.root, name)) == content_hash(calm)
+    assert examine("tiny", "main", False, False, house.tell) == 0  # noqa: FBT003 - as above
