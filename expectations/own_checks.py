@@ -163,8 +163,20 @@ def _as_written(said: str, arguments: Mapping[str, object]) -> str:
         if isinstance(each, list) and any(isinstance(part, str) for part in each):
             quoted = "value" in name
             told = [json.dumps(part, ensure_ascii=False) if quoted else str(part) for part in each]
-            said = said.replace(" ".join(map(str, each)), ", ".join(told))
+            said = _listed(said, [str(part) for part in each], ", ".join(told))
     return said
+
+
+def _listed(said: str, parts: Sequence[str], told: str) -> str:
+    """Put what a flow writes in the place of its parts, between which stand blanks; empty ones do not show there.
+
+    >>> _listed("s in: b é.", ["b", "", "é"], 'b, "", é'), _listed("s not in:", [""], '""')
+    ('s in: b, "", é.', 's not in: ""')
+    """
+    shown = r"\s+".join(re.escape(part) for part in parts if part.strip())
+    if not shown:
+        return re.sub(r":\s*(\.?)$", lambda end: f": {told}{end[1]}", said)
+    return re.sub(shown, lambda _: told, said)
 
 
 def _ticks(moment: dt.datetime) -> int:

@@ -217,7 +217,11 @@ def changed_sentence(facts: ReportFacts, clock: ReportClock) -> str | None:
     for table, name, span in found.still:
         by_span.setdefault(span, []).append((table, name))
     shown = sorted(by_span.items())[:SHOWN_NAMES]
-    told = [f"{named(names)} still {_verb(names, 'fails', 'fail')}, since {clock.span(*span)}" for span, names in shown]
+    # Of an interval that was judged again nobody looks at how it stands now.
+    when = " of it" if again else ", since {}"
+    told = [
+        f"{named(names)} still {_verb(names, 'fails', 'fail')}{when.format(clock.span(*span))}" for span, names in shown
+    ]
     more = len(found.still) - sum(len(names) for _, names in shown)
     return "; ".join([news, *told, *([f"{counted(more, 'more', 'more')} still fail"] if more else [])]) + "."
 

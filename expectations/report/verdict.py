@@ -16,7 +16,7 @@ from expectations.report.words import counted, listed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from expectations.report.facts import Account, Certificate, CommitFacts, ExpectationFacts, ReportFacts
+    from expectations.report.facts import Account, Broken, Certificate, CommitFacts, ExpectationFacts, ReportFacts
 
 SETTLED = frozenset({"published", "superseded"})
 SHOWN = 3
@@ -101,7 +101,7 @@ def _lost(account: Account) -> str:
 
 def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     """Say which blocking expectation failed, for how many rows, and whether readers see them."""
-    found = broken.broken[-1]
+    found = next((each for each in reversed(broken.broken) if not _passed_of(facts, broken, each)), broken.broken[-1])
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
     head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
     decided = _passed(facts, broken)
@@ -113,18 +113,23 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
 
 def _passed(facts: ReportFacts, broken: ExpectationFacts) -> str:
     """Say who let pass what was found of an expectation; nothing where nobody did, in each of the commits."""
-    numbers = _failing(facts, broken)
+    passed = [_passed_of(facts, broken, found) for found in broken.broken]
+    return passed[-1] if all(passed) else ""
+
+
+def _passed_of(facts: ReportFacts, broken: ExpectationFacts, found: Broken) -> str:
+    numbers = _failing(facts, broken, found)
     notes = [commit.note for commit in facts.commits if commit.number in numbers]
     passed = [words for note in notes if (words := passed_words(note, broken.table, broken.sentence))]
     return f", {passed[-1]}" if passed and len(passed) == len(numbers) else ""
 
 
-def _failing(facts: ReportFacts, broken: ExpectationFacts) -> set[object]:
-    """Give the commits in which an expectation does not hold: those of the intervals in which it fails on its own."""
-    found = broken.broken[-1]
+def _failing(facts: ReportFacts, broken: ExpectationFacts, found: Broken) -> set[object]:
+    """Give the commits in which a check does not hold: those of the intervals in which it fails on its own."""
     if found.commit:
         return {found.commit}
-    spans = [point.span for point in broken.memory.points if not point.held and facts.holds(*point.span)]
+    points = (each for each in broken.memory.points if not each.held and facts.holds(*each.span))
+    spans = [each.span for each in points if found.start <= each.start and each.end <= found.end]
     seen = [commit for commit in facts.commits if commit.state == "published" and commit.start is not None]
     within = {commit.number for commit in seen if any(_lies_in(commit, span) for span in spans)}
     return {*within} or {row.get("commit") for row in found.rows}
@@ -228,8 +233,10 @@ def _counted(lines: Mapping[tuple[str, str, str], int]) -> str:
 def _dropped_late(facts: ReportFacts) -> str:
     """Say how many rows operators dropped that nobody asked them to drop; each of them has come in."""
     late, other = rows_told(facts.late_and_dropped), rows_told(facts.otherwise_dropped)
+    # They may be the same rows as those that another stream has set aside.
+    by = f" by {listed(sorted(set(facts.late_and_dropped['stream'].to_pylist())))}" if facts.set_aside else ""
     told = [
-        *([f"{late:,} of them late and dropped"] if late else []),
+        *([f"{late:,} of them late and dropped{by}"] if late else []),
         *([f"{other:,} dropped on the way"] if other else []),
     ]
     return f", {listed(told)}, with a line{' each' if late + other > 1 else ''} in the ledger" if told else ""

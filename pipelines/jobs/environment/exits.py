@@ -231,7 +231,8 @@ def _files(error: BaseException) -> str | None:
     if isinstance(error, NotADirectoryError | IsADirectoryError):
         must, lies, path = "folder", "file", _in_the_way(Path(str(error.filename)))
         if isinstance(error, IsADirectoryError):
-            must, lies, path = "file", "folder", Path(str(error.filename))
+            # What was to take its place has a name of its own.
+            must, lies, path = "file", "folder", Path(str(error.filename2 or error.filename))
         return (
             f"{path} must be a {must}, and a {lies} lies there: move it away; what the {must} held can be had again by "
             "pulseline doctor FLOW --repair where it was of a run"

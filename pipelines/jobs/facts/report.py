@@ -294,19 +294,34 @@ def _broken(about: Reported, check: Quality) -> report.Broken:
 
 
 def _expectation(about: Reported, found: Sequence[Quality], memory: report.Memory) -> report.ExpectationFacts:
-    last = found[-1]
-    broken = tuple(_broken(about, check) for check in found if not check.held)
+    last, counts = found[-1], _counts(about, found)
+    wrong = [check for check in counts if not check.held]
+    # What was tried anew and refused counts as nothing where readers see other rows; it is told where those hold.
+    refused = (each for each in found if each not in counts and not each.held)
+    tried = [each for each in refused if not any(_covers(check, each) for check in wrong)]
+    broken = tuple(_broken(about, check) for check in sorted([*wrong, *tried], key=lambda each: each.at))
     return report.ExpectationFacts(
         name=last.expectation,
         table=last.table,
         severity=last.severity,
         sentence=last.sentence,
         remedy=last.remedy,
-        looked_at=sum(check.looked_at for check in found),
-        checks=len({(check.start, check.end, check.commit) for check in found}),
+        looked_at=sum(check.looked_at for check in counts),
+        checks=len({(check.start, check.end, check.commit) for check in counts}),
         broken=broken,
         memory=memory,
     )
+
+
+def _counts(about: Reported, found: Sequence[Quality]) -> list[Quality]:
+    """Give checks of different rows: of a commit that nobody sees only where no other rows of its span were judged."""
+    published = {0, *(entry.commit for entry in about.published)}
+    seen = [check for check in found if check.commit in published]
+    return [check for check in found if check in seen or not any(_covers(each, check) for each in seen)]
+
+
+def _covers(wide: Quality, check: Quality) -> bool:
+    return wide.start <= check.start and check.end <= wide.end
 
 
 def next_step(about: Reported, checks: Sequence[Quality]) -> str:

@@ -146,7 +146,8 @@ def require_in_use(
         own = called(read_settings(), flow)
         remedy = (
             f"{command('apply', own, *parameter_words(flow.given), run=run)} takes it into use and says what that "
-            f"means; or put it back as it was{', parameters included' if flow.given else ''}"
+            f"means; or put it back as it was{', parameters included' if flow.given else ''}; or, as where a "
+            "column has another type, which no run takes up, have a run of its own (--run NAME)"
         )
         if flow.legs:
             remedy = f"put it back as it was; or {begins_in_regions(own, flow)}"

@@ -233,7 +233,7 @@ def _broken(outcome: Judgement) -> Iterator[str]:
             yield f"    held against  {_told(governor)}"
         for each in around["before"]:
             yield f"      before      {_told(each)}"
-        yield f"    > breaks it   {_alone(row)}"
+        yield f"    > breaks it   {_alone(row) or 'of what was seen there is no value to tell'}"
         for each in around["after"]:
             yield f"      after       {_told(each)}"
     # Of files and intervals each is one case, however many rows it has.
@@ -289,4 +289,8 @@ def _made_anew(verdict: SpokenVerdict) -> str:
     if not broken:
         # Which days more cases are of than are told, their pages say.
         return known.command("report")
-    return known.run_command(min(entry.span.start for entry in broken), max(entry.span.end for entry in broken))
+    again = known.run_command(min(entry.span.start for entry in broken), max(entry.span.end for entry in broken))
+    if any(each.expectation in {AS_PUBLISHED, AS_RECOMPUTED} for each in verdict.blocking_failed):
+        return again
+    # Of the same files the same rows would come out, and be refused.
+    return f"{again} once that is put right, or with --hold to decide over it"

@@ -22,6 +22,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay, keep_certificate, kept_certificate
 from pipelines.jobs.proofs.parity import table_hashes
+from pipelines.jobs.runs.gate import Checked, RejectedError, hold
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.commands.test_status_live import FOLDER, Stage, hours
 
@@ -332,3 +333,33 @@ def test_a_kept_page_shows_what_was_and_where_it_is_as_now(house: House) -> None
     assert second.name == "2013-01-01-2-published-manual__2.html"
     assert first.read_text() == text
     assert "As it is now" not in second.with_name("2013-01-01.html").read_text()
+
+
+def test_what_was_run_again_and_refused_is_not_counted_beside_what_readers_see(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    seen, last = quality(house, 1, held=False, span=True), quality(house, 2)
+    write_quality(house.root, [replace(seen, end=last.end, at=last.at, looked_at=6, unexpected=2)])
+    refuses = Checked(lambda number, _: [quality(house, number, held=False)])
+    with pytest.raises(RejectedError):
+        house.backfill("2013-01-01", "2013-01-02", gate=refuses)
+    write_quality(house.root, [quality(house, 3, held=False)])
+    (found,) = read_facts(about(house), None).expectations
+    assert (found.looked_at, found.unexpected, found.checks) == (6, 2, 1)
+
+    house.backfill("2013-01-02", "2013-01-03")
+    write_quality(house.root, [quality(house, 4)])
+    write_quality(house.root, [replace(quality(house, 1), at=quality(house, 4).at + 9)])
+    (found,) = read_facts(about(house), None).expectations
+    assert (found.looked_at, [each.commit for each in found.broken]) == (6, [3]), "readers see rows that hold"
+
+
+def test_what_one_day_let_pass_stands_behind_what_nobody_did_of_another(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    write_quality(house.root, [quality(house, 1, held=False)])
+    house.backfill("2013-01-02", "2013-01-03", gate=hold)
+    write_quality(house.root, [replace(quality(house, 3, held=False), unexpected=2)])
+    with open_driver(house.root, flow="tiny") as driver:
+        driver.publish(3, verdict="accepted by ann: so be it; beating: 2 rows break `Timers increase`")
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    headline = house.text.splitlines()[0]
+    assert headline == "An expectation does not hold: 1 row breaks “Timers increase” in beating."
