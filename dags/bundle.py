@@ -75,7 +75,7 @@ def write_files(folder: Path, called: list[str], config: Path | None = None) -> 
 
 
 def _words(called: str, config: Path | None) -> str:
-    return ascii(called) if config is None else f"{ascii(called)}, {ascii(str(config))}"
+    return ascii(called) if config is None else f"{called!a}, {str(config)!a}"
 
 
 def file_name(called: str) -> str:

@@ -1,7 +1,8 @@
-"""Flows that lie in a git repository, for a team's own Airflow: a DAG file a flow, as it is in the commit that is asked.
+"""Flows in a git repository, for a team's own Airflow: a DAG file a flow, as it is in the commit that is asked for.
 
-Airflow's git provider clones and fetches; `config`, the folder of flows and environments, is the bundle's `subdir`. A run is pinned to the commit that was the newest when it began, so all its
-tasks, and each try, read the flow in one checkout that nobody changes; the next run begins with the newest.
+Airflow's git provider clones and fetches; the bundle's `subdir` is the folder of flows and environments. A run is
+pinned to the commit that was the newest when it began, so all its tasks, and each try, read the flow in one checkout
+that nobody changes; the next run begins with the newest.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class FlowRepository(GitDagBundle):  # type: ignore[misc] - the provider has no 
         """
         if not (self.config / "flows").is_dir():
             raise WrongUse(
-                f"the repository of the bundle {self.name} must have the folder `flows` in {self.subdir or 'its root'}, "
-                "and has none there: `subdir` of the bundle names the folder of flows and environments"
+                f"the repository of the bundle {self.name} must have the folder `flows` in {self.subdir or 'its root'} "
+                "and has none: `subdir` of the bundle names the folder of flows and environments"
             )
         write_files(self.path, names_in(self.config), self.config)
 

@@ -500,9 +500,8 @@ def _refuse(settings: Settings, called: str) -> None:
     if Path(called).suffix in SUFFIXES:
         raise WrongUse(f"no flow file {called}; the flows of {settings.config} are: {_names(settings)}")
     with_tables = {path.parent.parent.name for path in settings.home.glob("*/*/commits")}
-    raise WrongUse(
-        f"no flow `{called}`{offered(called, sorted({path.stem for path in flow_files(settings.config)} | with_tables))}"
-    )
+    known = sorted({path.stem for path in flow_files(settings.config)} | with_tables)
+    raise WrongUse(f"no flow `{called}`{offered(called, known)}")
 
 
 def _names(settings: Settings) -> str:
