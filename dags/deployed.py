@@ -100,7 +100,7 @@ def _store() -> Iterator[tuple[str, str]]:
 
 def _configuration() -> dict[str, str]:
     """Name the newest flows of the repository, where Airflow has them from one."""
-    bundles = conf.getjson("dag_processor", "dag_bundle_config_list", fallback=None) or []
+    bundles: Any = conf.getjson("dag_processor", "dag_bundle_config_list", fallback=None) or []
     if not any(each["classpath"] == REPOSITORY for each in bundles):
         return {}
     from dags.repository import newest

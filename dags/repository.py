@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-class FlowRepository(GitDagBundle):  # type: ignore[misc] - the provider has no types
+class FlowRepository(GitDagBundle):
     """A DAG file for each flow of a repository; `subdir` is the folder of flows and environments in it."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the provider's own
@@ -72,7 +72,7 @@ def newest() -> Path | None:
 
     None where there is none. Of several repositories the first is meant.
     """
-    for bundle in DagBundlesManager().get_all_dag_bundles():
+    for bundle in DagBundlesManager().get_all_dag_bundles():  # type: ignore[no-untyped-call]
         if isinstance(bundle, FlowRepository):
             try:
                 bundle.initialize()
