@@ -43,9 +43,10 @@ class FlowRepository(GitDagBundle):
 
     def initialize(self) -> None:
         """Have the checkout and the files."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        super().initialize()
-        self._write()
+        with self.lock():
+            self.path.mkdir(parents=True, exist_ok=True)
+            super().initialize()
+            self._write()
 
     def refresh(self) -> None:
         """Go to the newest commit, write the files of new flows, and remove those of flows that are gone."""

@@ -9,7 +9,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING
 
-from dags.local.place import GIVEN, KEPT_BACK, PASSED_ON
+from dags.local.place import CHECKOUT, GIVEN, KEPT_BACK, PASSED_ON
 from dags.pools import SLOTS
 from pipelines.jobs.environment.settings import config_folder
 
@@ -68,6 +68,7 @@ def _sections(place: Place, port: int, database: str, kept: dict[str, str]) -> d
     address = f"http://127.0.0.1:{port}"
     return {
         "core": {
+            "plugins_folder": CHECKOUT / "dags" / "plugins",
             "load_examples": False,
             # What is wrong with a flow is a sentence.
             "dagbag_import_error_tracebacks": False,
