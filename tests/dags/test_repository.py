@@ -52,6 +52,7 @@ def found(version):
         "version": bundle.get_current_version().version,
         "checkout": str(bundle.config),
         "dags": sorted(bag.dags),
+        "pinned": all(not dag.disable_bundle_versioning for dag in bag.dags.values()),
         "errors": {Path(name).name: error for name, error in bag.import_errors.items()},
         "configs": sorted({getattr(task, "config", None) or "" for dag in bag.dags.values() for task in dag.tasks}),
     }
@@ -131,6 +132,7 @@ class Team:
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "5",
             "AIRFLOW__CORE__DAGBAG_IMPORT_ERROR_TRACEBACKS": "False",
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(self.place.folder / "plugins"),
+            "AIRFLOW__DAG_PROCESSOR__DISABLE_BUNDLE_VERSIONING": "True",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW_CONN_FLOWS": json.dumps({"conn_type": "git", "host": str(self.folder / "flows.git")}),
         }
@@ -240,6 +242,7 @@ def test_each_commit_has_its_own_flows_and_a_broken_one_takes_no_other_with_it(t
     assert TOLD in before["errors"]["broken.py"]
     assert "Traceback" not in before["errors"]["broken.py"]
     assert before["configs"][-1] == before["checkout"]
+    assert before["pinned"], "whatever the team's Airflow says of all others"
 
     (team.flows / "broken.yaml").unlink()
     (team.flows / "late.yaml").write_text((team.flows / "trips.yaml").read_text().replace("flow: trips", "flow: late"))
