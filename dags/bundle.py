@@ -22,7 +22,7 @@ TEXT = '''"""The DAGs of a flow, for Airflow. Written by dags/bundle.py: what is
 
 from dags.offer import dags_of
 
-globals().update(dags_of({called}))
+globals().update(dags_of({words}))
 '''
 SECONDS = 30
 """Between two looks for flows that are new or gone."""
@@ -52,15 +52,16 @@ class FlowFiles(BaseDagBundle):
         """Give no version: flows are read where they lie."""
 
 
-def write_files(folder: Path, called: list[str]) -> None:
+def write_files(folder: Path, called: list[str], config: Path | None = None) -> None:
     """Write a DAG file for each flow, and remove what is no flow's; files that are as they should be stay untouched.
 
     Args:
         folder: where to write.
         called: names of the flows' files.
+        config: the folder of their configuration; None for that of the process that reads a DAG file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {file_name(each): TEXT.format(called=ascii(each)) for each in called}
+    wanted = {file_name(each): TEXT.format(words=_words(each, config)) for each in called}
     for name, text in wanted.items():
         file = folder / name
         if not file.is_file() or file.read_text() != text:
@@ -71,6 +72,10 @@ def write_files(folder: Path, called: list[str]) -> None:
         if file.name not in wanted:
             with suppress(FileNotFoundError):
                 file.unlink()
+
+
+def _words(called: str, config: Path | None) -> str:
+    return ascii(called) if config is None else f"{called!a}, {str(config)!a}"
 
 
 def file_name(called: str) -> str:

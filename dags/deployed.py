@@ -1,7 +1,8 @@
 """Where the home is and what opens it, as Airflow keeps it: variables, and a connection to an object store.
 
 They go before what the environment of Airflow's services says. A task asks for them and hands them to its command in
-the environment, never in words, which a list of processes would show; the pages ask for them in the API server.
+the environment, never in words, which a list of processes would show; the pages ask for them in the API server, where
+the flows of a repository are those of its newest commit, unless the environment names a folder of flows.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from airflow.configuration import conf
 from airflow.sdk import Connection, Variable
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +36,10 @@ OPENS = {
     "allow_http": "AWS_ALLOW_HTTP",
 }
 """Fields of the connection, the last four of its extra, by the names that Airflow has for them."""
-NAMES = (*VARIABLES.values(), *OPENS.values())
+NAMES = (*VARIABLES.values(), *OPENS.values(), CONFIG)
 """All of the environment that is looked at here."""
+REPOSITORY = "dags.repository.FlowRepository"
+"""How Airflow's configuration names a bundle of flows in a git repository."""
 SECONDS = 30.0
 """How long the pages go by what they were told last."""
 
@@ -93,6 +98,17 @@ def _store() -> Iterator[tuple[str, str]]:
             yield name, str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _configuration() -> dict[str, str]:
+    """Name the newest flows of the repository, where Airflow has them from one."""
+    bundles: Any = conf.getjson("dag_processor", "dag_bundle_config_list", fallback=None) or []
+    if not any(each["classpath"] == REPOSITORY for each in bundles):
+        return {}
+    from dags.repository import newest
+
+    found = newest()
+    return {} if found is None else {CONFIG: str(found)}
+
+
 class Adopted:
     """Has this process go by what Airflow keeps, asked again every `SECONDS`."""
 
@@ -109,7 +125,7 @@ class Adopted:
         """
         if time.monotonic() < self._until:
             return
-        wanted = environment(self._own)
+        wanted = ({} if CONFIG in self._own else _configuration()) | environment(self._own)
         for name in NAMES:
             if name in wanted:
                 os.environ[name] = wanted[name]

@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 
-def dags_of(called: str) -> dict[str, DAG]:
+def dags_of(called: str, config: str | None = None) -> dict[str, DAG]:
     """Make the DAGs of a flow, by their ids.
 
     Args:
         called: the name of its file.
+        config: the folder of its configuration; None for that of this process.
 
     Raises:
         FlowError: the file is wrong; Airflow shows the sentence.
         WrongUse: the flow cannot be offered.
     """
-    flow = offered(called)
+    flow = offered(called, config)
     made = [make(flow) for make in (stream_dag, replay_dag, quality_dag, promises_dag, maintain_dag)]
     made += [backfill_dag(flow)] if flow.recorded else []
     return {dag.dag_id: dag for dag in made}

@@ -30,6 +30,7 @@ from dags.lineage import parent_of
 from dags.running import FOUND, GRACE, SAID, Running
 from dags.turns import comes_first
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,7 @@ class JobOperator(BaseOperator):
         answer: words that end each of `commands`, which a person's answer gave; None where nobody was asked.
         module: what the words are given to.
         grace: seconds that a command has to stop.
+        config: the folder of flows and environments, for the commands; None where they find it by themselves.
     """
 
     template_fields: Sequence[str] = ("commands", "asked", "ran", "answer")
@@ -79,11 +81,12 @@ class JobOperator(BaseOperator):
         answer: Any = None,  # noqa: ANN401 - likewise
         module: str = "pipelines.cli",
         grace: float = GRACE,
+        config: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - Airflow's own
     ) -> None:
         super().__init__(**kwargs)
         self.commands, self.asked, self.ran, self.answer = commands, asked, ran, answer
-        self.module, self.grace = module, grace
+        self.module, self.grace, self.config = module, grace, config
         self._running: Running | None = None
         self._kept = 0.0
         self._stopped = False
@@ -114,7 +117,7 @@ class JobOperator(BaseOperator):
     def _run(self, words: Sequence[str], context: Context) -> dict[str, Any]:
         begun = time.monotonic()
         self.log.info("%s %s", self.module, " ".join(words))
-        self._running = Running([sys.executable, "-m", self.module, *words], self.grace, _environment(context))
+        self._running = Running([sys.executable, "-m", self.module, *words], self.grace, self._environment(context))
         try:
             for line in self._running.lines():
                 self.log.info("%s", line)
@@ -127,6 +130,14 @@ class JobOperator(BaseOperator):
         self.log.info("ended with %s after %.1f s", code, time.monotonic() - begun)
         self._judge(code, self._running, context)
         return self._running.result()
+
+    def _environment(self, context: Context) -> dict[str, str]:
+        """Give the environment of a command; another try would not mend what is wrong with it."""
+        own = {} if self.config is None else {CONFIG: self.config}
+        try:
+            return environment(os.environ) | parent_of(context) | own
+        except WrongUse as error:
+            raise AirflowFailException(str(error)) from None
 
     def _keep(self, context: Context, line: str, *, now: bool = False) -> None:
         """Keep a line where the tab finds it while the task runs, and behind one that failed."""
@@ -191,14 +202,6 @@ class RequestOperator(JobOperator):
                     raise
                 self.log.info("Airflow's API server does not answer, and is asked again: %s", error)
                 time.sleep(TURN)
-
-
-def _environment(context: Context) -> dict[str, str]:
-    """Give the environment of a command; another try would not mend what is wrong with it."""
-    try:
-        return environment(os.environ) | parent_of(context)
-    except WrongUse as error:
-        raise AirflowFailException(str(error)) from None
 
 
 def _told(context: Context) -> list[str]:

@@ -59,7 +59,9 @@ def usual(kind: str, flow: Offered, doc: str | None) -> dict[str, Any]:
         "doc_md": doc,
         "max_active_runs": 1,
         "tags": ["pulseline", kind, flow.name],
-        "default_args": PATIENT | ({"on_failure_callback": failed} if kind in DAYS else {}),
+        # All tasks of a run, and each try, read the flow as it was when the run began.
+        "disable_bundle_versioning": False,
+        "default_args": PATIENT | {"config": flow.config} | ({"on_failure_callback": failed} if kind in DAYS else {}),
     }
 
 

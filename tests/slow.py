@@ -18,6 +18,8 @@ SLOW = (
     "dags/test_stack.py::test_a_stream_ends_with_the_process_of_its_task_and_is_tried_again",
     "dags/test_stack.py::test_a_stream_ends_when_its_task_is_cleared_and_begins_again",
     "dags/test_stack.py::test_a_second_driver_is_refused",
+    # A team's own Airflow: which DAGs, errors and checkouts a commit has is asked each time, without its parts.
+    "dags/test_repository.py::test_a_day_goes_from_a_click_to_rows_and_the_next_by_the_newest_commit",
     # Settings that Airflow keeps: what a task hands to its command is asked each time.
     "dags/test_stack.py::test_pages_and_tasks_go_by_the_home_that_airflow_keeps",
     # A week under kills, in an Airflow of its own: what is judged is held to plain cases each time.

@@ -18,7 +18,8 @@ import json, os, sys, time
 code, *words = sys.argv[1:]
 print("said", *words, flush=True)
 if code == "opens":
-    own = {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "PULSELINE_HOME"))}
+    known = ("AWS_", "PULSELINE_HOME", "PULSELINE_CONFIG")
+    own = {name: value for name, value in os.environ.items() if name.startswith(known)}
     print(json.dumps({name: value for name, value in own.items() if name != "AWS_CA_BUNDLE"}))
     sys.exit()
 if code == "stay":
@@ -87,6 +88,7 @@ found = {
     ),
     "opened by a role": opened(store=KEYS | {"extra": {"role_arn": "arn:aws:iam::1:role/it", "region_name": "eu"}}),
     "opened by a database": opened(store={"conn_type": "postgres", "login": "door", "password": "key"}),
+    "of a checkout": outcome(commands=[["opens"]], config="/checkout/config"),
     "fine": outcome(commands=[["0", "a b", "{c}"]]),
     "asked": outcome(commands=[["0", "own"]], asked={"commands": {"it": [["0", "asked"]], "other": [["3"]]}}),
     "answer": outcome(commands=[["0", "own"]], answer=["--accept={{ conf }}", "--by=ann"]),
@@ -200,6 +202,10 @@ def test_what_airflow_keeps_of_the_home_goes_before_the_environment(outcomes: di
         "AWS_ALLOW_HTTP": "true",
         "PULSELINE_HOME": "s3://bucket/home",
     }, "and a session's token of other keys is left out"
+
+
+def test_a_command_has_the_configuration_of_its_dag(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["of a checkout"][1] == {"PULSELINE_CONFIG": "/checkout/config"}
 
 
 def test_the_pages_go_by_their_own_environment_again_where_airflow_keeps_nothing_any_more(

@@ -46,7 +46,7 @@ def list_flows(tell: Tell) -> None:
         tell: prints a text.
     """
     settings = read_settings()
-    files = flow_files(settings)
+    files = flow_files(settings.config)
     folder = settings.config / "flows"
     if not files:
         tell(f"no flow in {folder}; next: write {folder}/my_flow.yaml, then: pulseline flows validate my_flow")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.flows.feeds.spec import Clock
@@ -14,7 +15,6 @@ from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     import datetime as dt
-    from pathlib import Path
 
     from pipelines.flows.model import Flow
 
@@ -42,6 +42,8 @@ class Offered:
     """The first day that its sources hold, in its timezone."""
     ends: dt.datetime | None = None
     """Where they end, exclusive."""
+    config: str | None = None
+    """The folder of its configuration, for commands over it; None where they find it by themselves."""
 
     @property
     def grows(self) -> bool:
@@ -51,21 +53,31 @@ class Offered:
 
 def flow_names() -> list[str]:
     """List what commands call the flows of the configuration, whatever is wrong with them."""
-    return [file.stem for file in flow_files(read_settings())]
+    return names_in(read_settings().config)
 
 
-def offered(called: str) -> Offered:
+def names_in(config: Path) -> list[str]:
+    """List what commands call the flows of a folder, whatever is wrong with them.
+
+    Args:
+        config: the folder of flows and environments.
+    """
+    return [file.stem for file in flow_files(config)]
+
+
+def offered(called: str, config: str | None = None) -> Offered:
     """Read a flow as a scheduler sees it.
 
     Args:
         called: the name of its file.
+        config: the folder of flows and environments, of which only the flows are read, for a scheduler keeps which
+            environment is meant, and may tell tasks alone; None for that of this process.
 
     Raises:
         FlowError: says what is wrong with the file, and where.
         WrongUse: another file has a flow of this name, or no scheduler takes the name.
     """
-    settings = read_settings()
-    files = {file.stem: file for file in flow_files(settings)}
+    files = {file.stem: file for file in flow_files(Path(config) if config else read_settings().config)}
     file = files.get(called)
     if file is None:
         raise WrongUse(f"the flow `{_printable(called)}` must have a file of that name, and has none any more")
@@ -75,10 +87,10 @@ def offered(called: str) -> Offered:
     earlier = [name for name, other in files.items() if name < called and _has(other, flow.name)]
     if earlier:
         raise WrongUse(f"the flow `{flow.name}` must stand in one file, and stands in {earlier[0]}.yaml, too")
-    return _offer(called, flow)
+    return _offer(called, flow, config)
 
 
-def _offer(called: str, flow: Flow) -> Offered:
+def _offer(called: str, flow: Flow, config: str | None) -> Offered:
     moments = Moments(flow.timezone)
     return Offered(
         called=called,
@@ -89,6 +101,7 @@ def _offer(called: str, flow: Flow) -> Offered:
         recorded=flow.clock is Clock.RECORDED,
         starts=None if flow.starts is None else moments.at(flow.starts),
         ends=None if flow.ends is None else moments.at(flow.ends),
+        config=config,
     )
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
 MAIN_RUN = "main"
+CONFIG = "PULSELINE_CONFIG"
+"""The variable that names the folder of flows and environments."""
 RUN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 TAKEN = {"reports": "the pages of all flows", "airflow": "Airflow's own files"}
 NEEDED = ("home", "engine", "master")
@@ -123,7 +125,7 @@ def config_folder() -> Path:
 
     Other projects have a folder of that name too: it is ours where it has flows, or the environment's file.
     """
-    chosen = os.environ.get("PULSELINE_CONFIG")
+    chosen = os.environ.get(CONFIG)
     here = Path(chosen) if chosen else Path("config")
     is_ours = (here / "flows").is_dir() or (here / _environment_file()).is_file()
     return here if chosen or is_ours else CHECKOUT / "config"
@@ -295,9 +297,13 @@ def _keep_landed(landed: Section) -> int | None:
     return ticks
 
 
-def flow_files(settings: Settings) -> list[Path]:
-    """List the files that describe flows."""
-    return sorted((settings.config / "flows").glob("*.yaml"))
+def flow_files(config: Path) -> list[Path]:
+    """List the files that describe flows.
+
+    Args:
+        config: the folder of flows and environments.
+    """
+    return sorted((config / "flows").glob("*.yaml"))
 
 
 def load_flow(settings: Settings, name: str, parameters: Mapping[str, str] = MappingProxyType({})) -> Flow:
@@ -352,7 +358,7 @@ def flow_file(settings: Settings, name: str) -> Path:
     if not file.is_file():
         from difflib import get_close_matches
 
-        known = [path.stem for path in flow_files(settings)]
+        known = [path.stem for path in flow_files(settings.config)]
         nearest = get_close_matches(name, known, 1)
         hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; there are: {', '.join(known) or 'none'}"
         raise WrongUse(f"no flow `{name}`: {file} is not there{hint}")

@@ -141,7 +141,7 @@ def kept_of(settings: Settings, flow: Flow, known: Mapping[str, pa.Schema]) -> I
         if found.product == flow.name:
             yield from broken(found, flow, known)
         else:
-            names = {flow.name} | {flow_name_or_file(settings, each.stem) for each in flow_files(settings)}
+            names = {flow.name} | {flow_name_or_file(settings, each.stem) for each in flow_files(settings.config)}
             if found.product not in names:
                 yield f"{file} is of `{found.product}`, and no flow is called so{_meant(found.product, names)}"
 

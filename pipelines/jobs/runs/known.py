@@ -434,7 +434,7 @@ def open_run_of_home(name: str, run: str) -> KnownRun:
     """
     known = open_run(name, run)
     file = own_file(known.root)
-    has_it = name in {each.stem for each in flow_files(read_settings())}
+    has_it = name in {each.stem for each in flow_files(read_settings().config)}
     return known if has_it or file is None or not file.is_file() else replace(known, called=str(file))
 
 
@@ -500,13 +500,12 @@ def _refuse(settings: Settings, called: str) -> None:
     if Path(called).suffix in SUFFIXES:
         raise WrongUse(f"no flow file {called}; the flows of {settings.config} are: {_names(settings)}")
     with_tables = {path.parent.parent.name for path in settings.home.glob("*/*/commits")}
-    raise WrongUse(
-        f"no flow `{called}`{offered(called, sorted({path.stem for path in flow_files(settings)} | with_tables))}"
-    )
+    known = sorted({path.stem for path in flow_files(settings.config)} | with_tables)
+    raise WrongUse(f"no flow `{called}`{offered(called, known)}")
 
 
 def _names(settings: Settings) -> str:
-    return ", ".join(path.stem for path in flow_files(settings)) or "none"
+    return ", ".join(path.stem for path in flow_files(settings.config)) or "none"
 
 
 def _plan(state: LogState) -> Definition:
