@@ -121,7 +121,8 @@ def test_a_changed_flow_is_not_gone_on_with_until_it_is_taken_into_use(live: Hou
     edit(live, "delay: 1h", "delay: 2h")
     assert refused(live) == (
         "run `main` goes on with the flow that it was made by, and tiny has changed since (punctual: delay 1h → 2h): "
-        "pulseline apply tiny takes it into use and says what that means; or put it back as it was"
+        "pulseline apply tiny takes it into use and says what that means; or put it back as it was; or, as where a "
+        "column has another type, which no run takes up, have a run of its own (--run NAME)"
     )
     with pytest.raises(WrongUse, match="pulseline apply tiny takes it into use"):
         finish_flow("tiny", "main", (), live.tell)
