@@ -170,6 +170,41 @@ def damage_of(file: str | Path) -> str | None:
     return None
 
 
+def false_bounds(file: str | Path, rows: pa.Table) -> str | None:
+    """Name a column of which a footer says other bounds than its rows have: by them readers leave row groups out.
+
+    Args:
+        file: its path.
+        rows: all of it, in its order; columns that are left out are not looked at.
+
+    Returns:
+        The path of the first such column; None where there is none.
+    """
+    footer, begun = pq.read_metadata(for_arrow(file)), 0
+    for place in range(footer.num_row_groups):
+        said = footer.row_group(place)
+        sink = pa.BufferOutputStream()
+        # Whoever wrote them has reckoned them; who writes the same rows reckons the same.
+        pq.write_table(rows.slice(begun, said.num_rows), sink, row_group_size=max(1, said.num_rows), compression="none")
+        own = _bounds(pq.read_metadata(pa.BufferReader(sink.getvalue())))
+        told = _bounds(footer, place)
+        for name in own:
+            if name in told and told[name] != own[name]:
+                return name
+        begun += said.num_rows
+    return None
+
+
+def _bounds(footer: pq.FileMetaData, place: int = 0) -> dict[str, tuple[Any, Any, Any]]:
+    """Give least, largest and number of nulls of each column of a row group, of which somebody wrote them."""
+    if place >= footer.num_row_groups:
+        return {}
+    group = footer.row_group(place)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    said = ((each.path_in_schema, each.statistics) for each in columns)
+    return {path: (each.min_raw, each.max_raw, each.null_count) for path, each in said if each and each.has_min_max}
+
+
 def size_of(file: str | Path) -> int:
     """Give the size of a file in bytes.
 

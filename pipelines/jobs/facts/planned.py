@@ -194,7 +194,8 @@ class Planning:
         """Say where a published interval stands by itself."""
         made = PlannedInterval(span=entry.span, state=PlanState.PUBLISHED, commit=entry.commit, rows=_rows(entry))
         rejected = self._rejected(entry)
-        if rejected is not None and not let_pass(entry, rejected):
+        # What stands although its rows were refused again has to be decided of once more where it must be made anew.
+        if rejected is not None and not (let_pass(entry, rejected) and self._stale(entry) is None):
             return self._attempted(made, entry, rejected)
         pending = self.state.pending
         if pending is not None and pending.span == entry.span and pending.commit > entry.commit:

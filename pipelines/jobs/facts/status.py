@@ -249,7 +249,7 @@ def command_for(known: KnownRun, row: Entry) -> str:
 def rejected_of(known: KnownRun) -> Facts | None:
     """Tell the newest commit that was rejected.
 
-    Not where its span was published behind it, or a person had let the same rows pass, which stand.
+    Not where its span was published behind it, or a person had let the same rows pass, which stand and may stay.
     """
     rejected = {number: row for number, row in known.state.commits.items() if row.state is State.REJECTED}
     newest = rejected.get(max(rejected, default=0))
@@ -257,7 +257,7 @@ def rejected_of(known: KnownRun) -> Facts | None:
     if newest is None or any(row.span.meets(newest.span) for row in later):
         return None
     stands = known.state.at(newest.span)
-    if stands is not None and let_pass(stands, newest):
+    if stands is not None and let_pass(stands, newest) and stands not in known.state.stale:
         return None
     return {"commit": newest.commit, "start": newest.span.start, "end": newest.span.end, "why": newest.verdict}
 

@@ -1,7 +1,8 @@
 """Whether what is published still is what was published: content of files against what their commits said of it.
 
 A commit says the content hash of the rows it wrote, by table, and of each file. Whoever changes a value afterwards, or
-a disk that does, leaves another hash, whatever the change was. Landed files have a hash of their bytes in the manifest.
+a disk that does, leaves another hash, whatever the change was. What a footer says of them, by which readers leave rows
+out, is held against the rows. Landed files have a hash of their bytes in the manifest.
 The carry has none of its content: its files are read, for their pages have checksums, and held against the rows and
 bytes that their commits counted.
 """
@@ -26,7 +27,7 @@ from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.commits.readers import require_not_older
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import FileDamagedError, damage_of, naming_the_damaged, read_rows
+from pipelines.engine.files.parquet import FileDamagedError, damage_of, false_bounds, naming_the_damaged, read_rows
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import ReferenceBrokenError, RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
@@ -106,26 +107,35 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
         require_not_older(root, path, table.version, state)
     columns = None if table is None else frozenset(table.schema.names)
     for file in files.values():
-        try:
-            rows = _rows_of(path, file, columns)
-        except FileDamagedError as damaged:
-            told = _told(path, file, file.rows) | {"problem": f"it cannot be read ({damaged.problem})"}
-            others.append((told, {*wanted_by[file.name]}))
-            continue
-        found = dict(_by_commit(rows, said))
+        found, changed = _examined(path, file, columns, said)
         for commit, content in found.items():
             came[commit] += content
-        if file.hash and file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
-            others.append((_told(path, file, rows.num_rows), {*found, *wanted_by[file.name]}))
+        if changed:
+            others.append((changed, {*found, *wanted_by[file.name]}))
     wrong = {commit for commit, text in said.items() if came[commit].text != text}
     odd: dict[int, list[Row]] = defaultdict(list)
-    for told, commits in others:
+    for changed, commits in others:
         # Of a file that several share those are changed whose rows are others; of files that were swapped all are.
         for commit in commits & wrong or commits:
-            odd[commit].append(told)
+            odd[commit].append(changed)
     offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in sorted({*odd, *wrong})]
     looked_at = sum(content.rows for content in came.values())
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
+
+
+def _examined(
+    path: Path, file: NewFile, columns: frozenset[str] | None, wanted: dict[int, str]
+) -> tuple[dict[int, ContentHash], Row | None]:
+    """Give what a file holds of each wanted commit, and what of it is other than its commit said, if anything."""
+    try:
+        rows = _rows_of(path, file, columns)
+    except FileDamagedError as damaged:
+        return {}, _told(path, file, file.rows) | {"problem": f"it cannot be read ({damaged.problem})"}
+    found, told = dict(_by_commit(rows, wanted)), _told(path, file, rows.num_rows)
+    if file.hash and file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
+        return found, told
+    column = false_bounds(path / file.name, rows)
+    return found, None if column is None else told | {"bounds": column}
 
 
 def _rows_of(path: Path, file: NewFile, columns: frozenset[str] | None) -> pa.Table:
@@ -155,6 +165,8 @@ def _offender(commit: int, said: str, came: ContentHash, odd: Sequence[Row]) -> 
     found = came.text if came.text != said else "its rows, but not in the files that it wrote them into"
     if problem := next((each["problem"] for each in odd if "problem" in each), None):
         return {"commit": commit, "file": files, "rows": sum(each["rows"] for each in odd), "problem": problem}
+    if column := next((each["bounds"] for each in odd if "bounds" in each), None):
+        found = f"its rows, but the file says other bounds of {column}, by which readers leave rows out"
     return {"commit": commit, "file": files, "rows": came.rows, "published": said, "found": found}
 
 

@@ -273,6 +273,12 @@ def next_step(verdict: SpokenVerdict) -> str:
     return _made_anew(verdict)
 
 
+def _is_open(verdict: SpokenVerdict, entry: Entry) -> bool:
+    """Say whether something blocks in a commit that nobody let pass."""
+    fails = (each for each in verdict.blocking_failed if entry.commit in {row.get("commit") for row in each.rows})
+    return any(not passed_words(entry.verdict, each.table, each.sentence) for each in fails)
+
+
 def _is_damaged(verdict: SpokenVerdict) -> bool:
     """Say whether files are damaged that a run would begin from, or could not read: what landed, and the carry."""
     of_files = (each for each in verdict.blocking_failed if each.expectation == AS_PUBLISHED)
@@ -281,7 +287,7 @@ def _is_damaged(verdict: SpokenVerdict) -> bool:
 
 def _made_anew(verdict: SpokenVerdict) -> str:
     """Spell how what a backfill made is made again, where what blocks fails in it."""
-    known, broken = verdict.known, _broken_entries(verdict)
+    known, broken = verdict.known, [entry for entry in _broken_entries(verdict) if _is_open(verdict, entry)]
     if verdict.is_rejected:
         return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
     if known.is_applied:

@@ -203,6 +203,21 @@ def test_what_a_person_accepted_stands_though_the_same_rows_were_rejected_again(
     assert told["next"] == "pulseline run tiny --start 2013-01-04 --end 2013-01-05"
 
 
+def test_what_a_person_accepted_is_asked_again_where_it_has_to_be_made_anew(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    house.backfill("2013-01-02", "2013-01-03", gate=accepting)
+    feed(house, pa.concat_tables([trips().slice(0, 10), trips().slice(11)]))
+    house.backfill("2013-01-01", "2013-01-02")
+    assert states(house) == ["published", "stale"]
+    with pytest.raises(RejectedError):
+        house.backfill("2013-01-02", "2013-01-03", gate=rejecting)
+    assert states(house) == ["published", "red"], "running it would be refused again"
+    show_plan(PlanRequest(flow="tiny"), house.tell)
+    assert house.text.splitlines()[-1].startswith("next: pulseline check tiny --commit 4, which shows what broke it")
+    show_status("tiny", "main", as_json=True, tell=house.tell)
+    assert json.loads(house.text)["rejected"]["commit"] == 4
+
+
 def test_nothing_follows_a_day_whose_same_rows_were_rejected_and_the_plan_says_what_to_look_at(three: House) -> None:
     ran(three)
     with pytest.raises(RejectedError):
@@ -312,5 +327,5 @@ def test_a_plan_and_a_refusal_with_other_parameters_name_what_takes_them(house: 
     wanted = RunRequest(
         flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", check=False, params=("wait=2h",)
     )
-    with pytest.raises(WrongUse, match=r"pulseline apply tiny --param wait=2h takes it .* parameters included$"):
+    with pytest.raises(WrongUse, match=r"pulseline apply tiny --param wait=2h takes it .* parameters included; or, "):
         run_flow(wanted, house.tell)

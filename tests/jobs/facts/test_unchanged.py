@@ -167,6 +167,22 @@ def test_bits_that_a_disk_flipped_are_found_though_the_file_has_its_size_and_foo
     assert damaged > 2
 
 
+def test_bounds_in_a_footer_that_are_not_those_of_the_rows_are_found(here: Trial) -> None:
+    """Readers go by them: whoever asks for large numbers is not given those of the file."""
+    file = Path(file_of(here, stream_path(here.root("main"), "punctual"), 2))
+    whole, columns = file.read_bytes(), pq.read_metadata(file).row_group(0)
+    column = next(each for each in map(columns.column, range(columns.num_columns)) if each.path_in_schema == "number")
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    said, other = (
+        number.to_bytes(8, "little") for number in (column.statistics.max_raw, column.statistics.max_raw - 1)
+    )
+    assert said in whole[footer:]
+    file.write_bytes(whole[:footer] + whole[footer:].replace(said, other))
+    found = looked(here)
+    assert [name for name, each in found.items() if each.unexpected] == ["punctual"]
+    assert "says other bounds of number" in found["punctual"].rows[0]["found"]
+
+
 def test_a_file_of_the_carry_that_is_gone_is_found(here: Trial) -> None:
     state = log_state(here.root("main"))
     newest = max(state.carried)
