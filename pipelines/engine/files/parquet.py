@@ -211,8 +211,8 @@ class _Bounds(NamedTuple):
         """Take them from a footer."""
         if said.physical_type == "FIXED_LEN_BYTE_ARRAY":
             # A decimal.
-            ends = (int.from_bytes(each, "big", signed=True) for each in (said.min_raw, said.max_raw))
-            return cls(*ends, said.null_count)
+            least, largest = (int.from_bytes(each, "big", signed=True) for each in (said.min_raw, said.max_raw))
+            return cls(least, largest, said.null_count)
         return cls(said.min_raw, said.max_raw, said.null_count)
 
 
