@@ -23,7 +23,6 @@ from pipelines.operators.plain_words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipelines.engine.commits.entry import Entry
     from pipelines.jobs.facts.profile import Proposed
     from pipelines.jobs.runs.known import KnownRun
 
@@ -55,16 +54,12 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
         raise WrongUse(f"{known.name} has no source or stream `{stream}`{offered(stream, takes)}")
     part = known if stream in known.sources else known.of(stream)
     rows = _landed(known, stream) if stream in known.sources else read_stream(part.root, stream, state=part.state)
-    found = list(proposals(rows, len(_intervals(part))))
+    intervals = sum(entry.span.start < entry.span.end for entry in part.state.published)
+    found = list(proposals(rows, intervals))
     if not found:
         raise WrongUse(_why_nothing(known, part, stream, rows.num_rows))
-    for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found):
+    for line in _json_lines(found) if as_json else _yaml(known, stream, rows, found, intervals):
         echo(line)
-
-
-def _intervals(part: KnownRun) -> list[Entry]:
-    """Give the commits that were published of intervals or epochs, those without a row among them."""
-    return [entry for entry in part.state.published if entry.span.start < entry.span.end]
 
 
 def _landed(known: KnownRun, source: str) -> pa.Table:
@@ -92,9 +87,8 @@ def _json_lines(found: list[Proposed]) -> list[str]:
     return [json.dumps({"check": each.name, "arguments": each.arguments, "seen": each.seen}) for each in found]
 
 
-def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed]) -> list[str]:
+def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed], intervals: int) -> list[str]:
     """Spell the checks as they stand under a stream."""
-    intervals = len(_intervals(known.of(stream) if stream in known.streams else known))
     few = "; of so few days the bounds are a first guess" if intervals < FEW_INTERVALS else ""
     events = pc.sum(pc.is_in(rows["kind"], pa.array(EVENTS))).as_py()
     head = f"    # From {counted(events, 'event')} of {stream} in {counted(intervals, 'interval')}{few}."

@@ -194,9 +194,11 @@ class Planning:
         """Say where a published interval stands by itself."""
         made = PlannedInterval(span=entry.span, state=PlanState.PUBLISHED, commit=entry.commit, rows=_rows(entry))
         rejected = self._rejected(entry)
-        # What stands although its rows were refused again has to be decided of once more where it must be made anew.
-        if rejected is not None and not (let_pass(entry, rejected) and self._stale(entry) is None):
-            return self._attempted(made, entry, rejected)
+        if rejected is not None:
+            stale = self._stale(entry)
+            # What stands although its rows were refused again has to be decided of once more where it is stale.
+            if stale is not None or not let_pass(entry, rejected):
+                return _attempted(made, entry, rejected, stale)
         pending = self.state.pending
         if pending is not None and pending.span == entry.span and pending.commit > entry.commit:
             if pending.state is State.WRITTEN:
@@ -210,13 +212,6 @@ class Planning:
         last = self._last(entry.span)
         return last if last is not None and last.state is State.REJECTED and last.commit > entry.commit else None
 
-    def _attempted(self, made: PlannedInterval, entry: Entry, last: Entry) -> PlannedInterval:
-        """Say where a published interval stands whose last run was rejected: of the same rows nothing follows it."""
-        stale = self._stale(entry)
-        cause = f"{_rejected(last)}; commit {entry.commit} stands{f', and {stale}' if stale else ''}"
-        stands = stale is None and last.sequences == entry.sequences
-        return replace(made, state=PlanState.RED, cause=cause, rejected=last.commit, stands=stands)
-
     def _stale(self, entry: Entry) -> str | None:
         if entry in self.state.stale:
             return _superseded(self.state, entry)
@@ -227,6 +222,13 @@ class Planning:
         if not sources:
             return None
         return f"what arrives of {' and '.join(sources)} is not what landed: {_why(self.gone(entry))}"
+
+
+def _attempted(made: PlannedInterval, entry: Entry, last: Entry, stale: str | None) -> PlannedInterval:
+    """Say where a published interval stands whose last run was rejected: of the same rows nothing follows it."""
+    cause = f"{_rejected(last)}; commit {entry.commit} stands{f', and {stale}' if stale else ''}"
+    stands = stale is None and last.sequences == entry.sequences
+    return replace(made, state=PlanState.RED, cause=cause, rejected=last.commit, stands=stands)
 
 
 def _why(gone: Sequence[str]) -> str:

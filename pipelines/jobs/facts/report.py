@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipelines.engine.commits.history import Entry, LogState
+    from pipelines.engine.commits.history import Span as CommitSpan
     from pipelines.engine.commits.quality import Quality
     from pipelines.flows.model import Stream
     from pipelines.jobs.runs.known import KnownRun
@@ -253,13 +254,13 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
     beyond: list[Quality] = []
     ordered = sorted((check for check in checks if not check.commit), key=lambda each: (each.at, each.end - each.start))
     for span in (each for each in reversed(ordered) if not _is_contradicted(each, checks)):
-        inside = [by_commit.get(entry.commit) for entry in about.published if _within(entry, span)]
+        inside = [by_commit.get(entry.commit) for entry in about.published if _covers(span, entry.span)]
         newer = all(each is not None and each.at > span.at for each in inside)
         if not _is_on_the_page(about, span):
             beyond.append(span)
         elif not newer and not any(each.start < span.end and span.start < each.end for each in spans):
             spans.append(span)
-    had = {entry.commit for entry in about.published if any(_within(entry, span) for span in spans)}
+    had = {entry.commit for entry in about.published if any(_covers(span, entry.span) for span in spans)}
     kept = [*spans, *(check for number, check in by_commit.items() if number not in had)]
     return sorted(kept or beyond[:1], key=lambda check: check.at)
 
@@ -270,13 +271,9 @@ def _is_contradicted(wide: Quality, checks: Sequence[Quality]) -> bool:
         return False
     newest: dict[tuple[int, int], Quality] = {}
     for each in sorted(checks, key=lambda each: each.at):
-        if wide.start <= each.start and each.end <= wide.end and (each.start, each.end) != (wide.start, wide.end):
+        if _covers(wide, each) and (each.start, each.end) != (wide.start, wide.end):
             newest[each.start, each.end] = each
     return not all(each.held for each in newest.values())
-
-
-def _within(entry: Entry, span: Quality) -> bool:
-    return span.start <= entry.span.start and entry.span.end <= span.end
 
 
 def _is_on_the_page(about: Reported, check: Quality) -> bool:
@@ -320,7 +317,7 @@ def _counts(about: Reported, found: Sequence[Quality]) -> list[Quality]:
     return [check for check in found if check in seen or not any(_covers(each, check) for each in seen)]
 
 
-def _covers(wide: Quality, check: Quality) -> bool:
+def _covers(wide: Quality, check: Quality | CommitSpan) -> bool:
     return wide.start <= check.start and check.end <= wide.end
 
 
