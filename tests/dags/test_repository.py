@@ -25,6 +25,7 @@ from dags.local.place import Place
 from dags.local.processes import members
 from dags.local.settings import write_settings
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.jobs.runs.replaced import own_file
 from tests.dags.conftest import CHECKOUT, OVER, until
 
 if TYPE_CHECKING:
@@ -389,5 +390,5 @@ def test_a_day_goes_from_a_click_to_rows_and_the_next_by_the_newest_commit(team:
     until(lambda: door.ask("GET", "/api/v2/dags/backfill_trips")["bundle_version"] == second)
     assert day(door, "2013-01-02") == second
     assert len(log_state(root).published) == 2
-    assert second in json.loads((root / "flow_file.json").read_text())
+    assert second in str(own_file(root))
     assert "late" in overview(door), "the pages read the newest commit"

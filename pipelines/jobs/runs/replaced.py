@@ -7,12 +7,14 @@ a second flow file with the name of the first would each take published rows fro
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.files import durable
+from pipelines.engine.files.stored import is_stored
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.files import called
 from pipelines.flows.document import Scalar, load
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 3
 """Files that are gone and named; the rest are counted."""
 FILE = "flow_file.json"
-"""In a run's folder: the path of the flow's file that made it last."""
+"""In a run's folder: the flow's file that made it last, by its path and by the way from that folder to it."""
 
 
 def landed_before(state: LogState, span: Span) -> dict[str, int]:
@@ -226,14 +228,23 @@ def keep_own_file(root: Path, flow: Flow) -> None:
     own = Path(flow.file).resolve()
     if flow.file and own_file(root) != own:
         durable.make_folder(root)
-        durable.replace(root / FILE, json.dumps(str(own)).encode())
+        told = {"file": str(own)} | ({} if is_stored(root) else {"from_here": os.path.relpath(own, root.resolve())})
+        durable.replace(root / FILE, json.dumps(told).encode())
 
 
 def own_file(root: Path) -> Path | None:
-    """Give the flow's file that a run was made by last; None where that is not known."""
+    """Give the flow's file that a run was made by last; None where that is not known.
+
+    In a copy of a whole project that is the copy's: a home and its flows that went elsewhere together are still as far
+    from each other.
+    """
     try:
-        return Path(json.loads((root / FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        told = json.loads((root / FILE).read_text(encoding="utf-8"))
+        if isinstance(told, str):
+            return Path(told)
+        copied = (root.resolve() / told["from_here"]).resolve() if "from_here" in told else None
+        return copied if copied is not None and copied.is_file() else Path(told["file"])
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

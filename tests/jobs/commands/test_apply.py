@@ -46,7 +46,7 @@ from pipelines.jobs.runs.gate import RejectedError
 from pipelines.jobs.runs.in_use import require_in_use
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.played import keep_range, read_range
-from pipelines.jobs.runs.replaced import keep_own_file
+from pipelines.jobs.runs.replaced import keep_own_file, own_file
 from pipelines.operators.heartbeat import HeartbeatPolicy
 from pipelines.operators.specs import SPECS
 from tests.jobs.commands.test_replay import edit, lived_in
@@ -758,7 +758,7 @@ def test_a_refused_stream_changes_nothing_of_its_run(live: House) -> None:
         with pytest.raises(PulselineError):
             asked()
         assert read_range(live.root) == (START, START + 24 * HOUR)
-        assert json.loads((live.root / "flow_file.json").read_text()) == str(file.resolve())
+        assert own_file(live.root) == file.resolve()
 
 
 def test_another_file_of_the_same_flow_is_not_taken_into_use(live: House) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,8 +21,8 @@ from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.facts.unchanged import unchanged
 from pipelines.jobs.facts.views import JudgedCommits
-from pipelines.jobs.runs.known import open_run
-from pipelines.jobs.runs.replaced import FILE
+from pipelines.jobs.runs.known import open_run, open_run_of_home
+from pipelines.jobs.runs.replaced import FILE, own_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -287,7 +289,34 @@ def test_a_flow_whose_folder_was_moved_is_the_same(folder: Path) -> None:
     assert ran(*DAYS[0], flow="v2/flow.yaml")[0] == 0
 
 
-@pytest.mark.parametrize("torn", [b"", b"5", b'"fl', b"\xff\x00"])
+def test_in_a_copied_project_commands_go_by_the_copys_flow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old folder may be there still: what it says is not what the copy is about."""
+    project = folder / "project"
+    project.mkdir()
+    shutil.move(folder / "data", project / "data")
+    shutil.move(folder / "flow.yaml", project / "flow.yaml")
+    monkeypatch.setenv("PULSELINE_HOME", str(project / "home"))
+    assert ran(*DAYS[0], flow="project/flow.yaml")[0] == 0
+    copy = folder / "elsewhere" / "deeper" / "project"
+    shutil.copytree(project, copy)
+    monkeypatch.setenv("PULSELINE_HOME", str(copy / "home"))
+    assert own_file(copy / "home" / "readings" / "main") == copy / "flow.yaml"
+    assert open_run_of_home("readings", "main").called == str(copy / "flow.yaml")
+    # A home that went elsewhere without its flow still says which one that was.
+    (copy / "flow.yaml").unlink()
+    assert own_file(copy / "home" / "readings" / "main") == project / "flow.yaml"
+
+
+@pytest.mark.parametrize("of_before", [True, False])
+def test_a_note_of_the_file_by_its_path_alone_is_read_too(folder: Path, *, of_before: bool) -> None:
+    assert ran(*DAYS[0])[0] == 0
+    if of_before:
+        (folder / "home" / "readings" / "main" / FILE).write_text(json.dumps(str(folder / "flow.yaml")))
+    (folder / "second.yaml").write_text(FLOW.replace("> 3", "> 5"))
+    assert ran(*DAYS[0], flow="second.yaml")[0] == 2
+
+
+@pytest.mark.parametrize("torn", [b"", b"5", b"{}", b'"fl', b"\xff\x00"])
 def test_a_note_of_the_file_that_was_left_torn_claims_nothing(folder: Path, torn: bytes) -> None:
     assert ran(*DAYS[0])[0] == 0
     (folder / "home" / "readings" / "main" / FILE).write_bytes(torn)
