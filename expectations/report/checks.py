@@ -97,6 +97,8 @@ class ChecksView:
     more: int
     """Expectations that do not hold, or did not, and are not told."""
     unchecked: int
+    not_asked: int
+    """Commits of which not all of the flow's own checks were asked."""
     failures: tuple[FailureLine, ...]
     """The newest of the whole history, the latest first."""
     earlier: int
@@ -128,6 +130,7 @@ def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
         quiet=tuple(quiet.items()),
         more=max(0, len(shown) - MOST_LINES),
         unchecked=facts.unchecked,
+        not_asked=facts.not_asked,
         failures=tuple(_failure(*each, clock) for each in failures[:SHOWN_FAILURES]),
         earlier=max(0, len(failures) - SHOWN_FAILURES),
     )

@@ -353,6 +353,8 @@ class ReportFacts:
     expectations: tuple[ExpectationFacts, ...] = ()
     unchecked: int = 0
     """Published commits that no expectation has looked at."""
+    not_asked: int = 0
+    """Published commits of which not all of the flow's own checks were asked: some were added or changed since."""
     picture: Picture | None = None
     calendar: tuple[CalendarDay, ...] = ()
     """Of an overview of a run, in the order of time; empty of all other pages."""

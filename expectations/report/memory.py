@@ -266,6 +266,8 @@ def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False
     newest, last = max(every, key=lambda each: (each.at, each.end)), max(each.end for each in every)
     again = _judged_again(memories, newest.span) if newest.end < last and not of_last else []
     found = _changes(again or _gone_on(memories, last))
+    if found is not None and not again:
+        found = replace(found, broken=(*found.broken, *_asked_first(memories, last)))
     if found is None or of_last:
         return found
     at = max(each.at for memory in memories.values() for each in memory.verdicts)
@@ -308,6 +310,14 @@ def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldA
             found.append(_compared(name, memory, place, before, memory.standing_at(place)))
     # What was never asked of an interval before is held against itself: that says nothing of the others.
     return [each for each in found if each.before.span != each.now.span] or found
+
+
+def _asked_first(memories: Mapping[tuple[str, str], Memory], end: int) -> Iterator[tuple[str, str]]:
+    """Name what fails of the last interval, and was never asked of another: it has nothing to be held against."""
+    for name, memory in memories.items():
+        last = memory.points[-1] if memory.points else None
+        if last is not None and last.end == end and not last.held and memory.before(len(memory.points) - 1) is None:
+            yield name
 
 
 def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> list[HeldAgainst]:

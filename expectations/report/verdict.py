@@ -60,7 +60,7 @@ def verdict(facts: ReportFacts) -> Verdict:
     head = listed(proved) or "published, parity not checked yet"
     came = f"{_came(facts)}{_aside(facts)}{_dropped_late(facts)}{_dropped(facts)}{_kept(facts)}"
     sentence = f"{head[0].upper()}{head[1:]}: {came}."
-    if proved and not _gaps(facts):
+    if proved and not _gaps(facts) and not facts.not_asked:
         left = any(day.state in WAITING and not day.is_accepted for day in facts.calendar)
         is_open = left or any(map(_warns, facts.expectations))
         return Verdict(tone=Tone.OPEN if is_open else Tone.GOOD, sentence=sentence)
@@ -193,9 +193,11 @@ def _uncovered(facts: ReportFacts) -> str | None:
 
 def _holding(facts: ReportFacts) -> str:
     held, every = sum(each.held for each in facts.expectations), len(facts.expectations)
+    others = f" (of {counted(facts.not_asked, 'commit')} not all were asked)" if facts.not_asked else ""
     if held == every == 1:
-        return "what is expected holds"
-    return f"all {every} expectations hold" if held == every else f"{held} of {every} expectations hold, the rest warn"
+        return f"what is expected holds{others}"
+    words = f"all {every} expectations hold" if held == every else f"{held} of {every} expectations hold, the rest warn"
+    return f"{words}{others}"
 
 
 def _warns(expectation: ExpectationFacts) -> bool:

@@ -17,6 +17,7 @@ from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.files import durable
 from pipelines.jobs.commands.report import INDEX, copy_rows, opened, page_name
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.asked import checks_asked
 from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in, stands
 from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -139,13 +140,13 @@ def _day(site: Site, seen: Overview, day: CalendarDay, folder: str, around: repo
 
 
 def _digest(seen: Overview, day: CalendarDay, around: report.Around) -> str:
-    """Name what the page of a day is made from: its commits, all verdicts that begin before its end, what writes it."""
+    """Name what a day's page is made from: its commits, verdicts that begin before its end, checks, what writes it."""
     commits = [
         (part.leg, entry.commit, str(entry.state), entry.at, part.state.successors.get(entry.commit))
         for part, entry in seen.by_day[day.start]
     ]
     verdicts = [verdict for verdict in seen.verdicts if verdict[0] < day.end]
-    told = [_writer(), commits, verdicts, vars(around)]
+    told = [_writer(), commits, verdicts, repr(checks_asked(seen.about)), vars(around)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

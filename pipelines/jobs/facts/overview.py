@@ -19,6 +19,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
+from pipelines.jobs.facts.asked import not_asked, still_asked
 from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
@@ -97,7 +98,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         about: the whole run.
         certificate: of the whole run, where one was made.
     """
-    judged = narrowed(about, read_quality(about.root))
+    judged = narrowed(about, still_asked(about, read_quality(about.root)))
     checks = [each for each in judged if is_current(about, each)]
     flow = about.flow
     first, last = about.bounds
@@ -118,6 +119,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=expectation_facts(about, checks, remembered(about, judged, None)),
         unchecked=len(unchecked(about, checks)),
+        not_asked=len(not_asked(about, checks)),
         calendar=tuple(calendar_of(about, checks, plan)),
     )
     return Overview(about=about, facts=facts, judged=judged, unreadable=plan.unread if plan.is_unreadable else "")
@@ -135,6 +137,7 @@ def read_live(about: Reported) -> report.ReportFacts:
         facts,
         next_step=about.known.command("status"),
         unchecked=0,
+        not_asked=0,
         calendar=(),
         epochs=epochs_of(about)[-RECENT:],
         presence=read_presence(about.known, now),

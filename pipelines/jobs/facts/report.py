@@ -20,6 +20,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
+from pipelines.jobs.facts.asked import Question, not_asked, question, still_asked
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.let_pass import undecided
@@ -135,8 +136,9 @@ def read_facts(
     flow, root = about.flow, about.root
     start, end = about.span or (None, None)
     tables = {name: _rows(about.of(name), name) for name in flow.tables()}
-    is_told = known is not None and about.span in {entry.span for entry in about.published}
-    judged = before(known if is_told and known else narrowed(about, known or read_quality(root)), end)
+    is_told = about.span in {entry.span for entry in about.published}
+    told = known or still_asked(about, read_quality(root))
+    judged = before(told if known and is_told else narrowed(about, told), end)
     checks = [each for each in judged if (start is None or start < each.end) and is_current(about, each)]
     first, last = about.bounds
     now = wall_ticks()
@@ -164,6 +166,7 @@ def read_facts(
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=expectation_facts(about, checks, remembered(about, judged, about.span)),
         unchecked=len(unchecked(about, checks)),
+        not_asked=len(not_asked(about, checks)),
         picture=_picture(flow, tables),
         versions={name: metadata.version(name) for name in PACKAGES},
     )
@@ -194,18 +197,18 @@ def unchecked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
 
 
 def expectation_facts(
-    about: Reported, checks: Sequence[Quality], memories: Mapping[tuple[str, str], report.Memory]
+    about: Reported, checks: Sequence[Quality], memories: Mapping[Question, report.Memory]
 ) -> tuple[report.ExpectationFacts, ...]:
     """Gather what was found of each expectation, over all its checks."""
-    groups: dict[tuple[str, str], list[Quality]] = {}
+    groups: dict[Question, list[Quality]] = {}
     for check in checks:
-        groups.setdefault((check.table, check.expectation), []).append(check)
+        groups.setdefault(question(check), []).append(check)
     # What was judged of an `apply` alone is left of nothing once a run took the place of its commit.
     left = ((name, found) for name, checked in groups.items() if (found := once(about, checked)))
     return tuple(_expectation(about, found, memories.get(name, report.Memory())) for name, found in left)
 
 
-def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) -> dict[tuple[str, str], report.Memory]:
+def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) -> dict[Question, report.Memory]:
     """Give all verdicts of each expectation, by stream and name, those of commits that were replaced among them.
 
     Args:
@@ -214,14 +217,14 @@ def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) ->
         page: the interval that a page is of: only what ends with it or before, and is of no more, whose verdict is none
             of an interval; None for all.
     """
-    found: dict[tuple[str, str], list[report.PastVerdict]] = {}
+    found: dict[Question, list[report.PastVerdict]] = {}
     for each in judged:
         # What was judged of an `apply`, whose commit has no span, is no interval's; a day of a change of clocks is
         # longer than others.
         if each.start == each.end or _is_of_others(about, each):
             continue
         if page is None or (each.end <= page[1] and each.end - each.start < 2 * (page[1] - page[0])):
-            found.setdefault((each.table, each.expectation), []).append(_past(each))
+            found.setdefault(question(each), []).append(_past(each))
     return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}
 
 
@@ -334,6 +337,9 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
         return _checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
     if fails := undecided(about, checks):
         return _checking(about, None if fails.commit else (fails.start, fails.end))
+    if others := not_asked(about, checks):
+        is_of_days = others[0].kind is CommitKind.INTERVAL
+        return _checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else None)
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
         return known.command("status")
     return known.next_command() if about.published else known.first_command()

@@ -1,0 +1,133 @@
+"""Which verdicts are of what a flow asks now: one of a check that was changed, or is gone, answers another question.
+
+A team's own check is known by what it is about and by its sentence, which says its bounds. So days that were judged
+under other bounds are not told under those of now: nobody has asked them that yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from expectations.decided import IN_EACH
+from pipelines.engine.commits.entry import CommitKind, State
+from pipelines.jobs.facts.current import is_current
+from pipelines.jobs.runs.counts import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.commits.quality import Quality
+    from pipelines.flows.check import Check
+    from pipelines.jobs.facts.report import Reported
+
+OWN = "expect_"
+"""How the names of Great Expectations' checks begin, and none of ours."""
+NUMBERED = re.compile(r" #\d+$")
+"""How a label ends of which there are several; the first has none."""
+
+
+class Question(NamedTuple):
+    """What was asked."""
+
+    table: str
+    expectation: str
+    sentence: str
+    """Of a team's own check; empty of a law, of which the sentence may say what was usual then."""
+
+
+def question(check: Quality) -> Question:
+    """Say what a verdict answers, of one interval or of many."""
+    said = check.sentence.replace(IN_EACH, "") if check.expectation.startswith(OWN) else ""
+    return Question(check.table, check.expectation, said)
+
+
+def still_asked(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ...]:
+    """Leave out the verdicts of checks that the flow no longer has, or that ask something else since.
+
+    A check goes by the label that it has now. What waits or was rejected keeps the verdicts that are the reason.
+
+    Args:
+        about: the run, or the interval of a page.
+        judged: all verdicts of the run.
+    """
+    said = _sentences(about, judged)
+    found = ((each, _label(each, said)) for each in judged)
+    return tuple(
+        each if label == each.expectation else replace(each, expectation=label)
+        for each, known in found
+        if (label := known or (each.expectation if _is_reason(about, each) else ""))
+    )
+
+
+def checks_asked(about: Reported) -> dict[str, Sequence[Check]]:
+    """Give the checks that are asked: those of the file, whichever flow made the rows."""
+    return dict((about.known.flow_now or about.flow).expect)
+
+
+def _sentences(about: Reported, judged: Iterable[Quality]) -> dict[tuple[str, str], str]:
+    """Give the sentence of each check that the flow has, as it was asked last; empty where that is not known."""
+    said = {(table, each.label): "" for table, checks in checks_asked(about).items() for each in checks}
+    for each in sorted(judged, key=lambda each: each.at):
+        if (each.table, each.expectation) in said and not _says_nothing(each):
+            said[each.table, each.expectation] = question(each).sentence
+    return said
+
+
+def _says_nothing(check: Quality) -> bool:
+    """Say whether a verdict is of a table that never had a row: nothing was asked."""
+    return check.sentence == f"{check.expectation} ({check.table})"
+
+
+def _label(check: Quality, said: dict[tuple[str, str], str]) -> str:
+    """Give the label of now of the check that a verdict is of; empty where there is none."""
+    if not check.expectation.startswith(OWN):
+        return check.expectation
+    own, sentence = (check.table, check.expectation), question(check).sentence
+    if own in said and (said[own] in {"", sentence} or _says_nothing(check)):
+        return check.expectation
+    about = NUMBERED.sub("", check.expectation)
+    others = (
+        label
+        for (table, label), words in said.items()
+        if table == check.table and NUMBERED.sub("", label) == about and words == sentence
+    )
+    return next(others, "")
+
+
+def _is_reason(about: Reported, check: Quality) -> bool:
+    entry = about.state.commits.get(check.commit)
+    return entry is not None and entry.state is not State.PUBLISHED and is_current(about, check)
+
+
+def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
+    """Give the published commits of which the flow has a check that nobody has asked of them.
+
+    Args:
+        about: the run, or the interval of a page.
+        checks: verdicts that count, of what is asked now.
+    """
+    asked: dict[tuple[str, str], list[Quality]] = {}
+    for each in checks:
+        asked.setdefault((each.table, each.expectation), []).append(each)
+    wanted = [(table, each.label) for table, checks in checks_asked(about).items() for each in checks]
+    return [
+        entry
+        for entry in about.published
+        if entry.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}
+        and any(_has(entry, table) and not _covered(entry, asked.get((table, label), ())) for table, label in wanted)
+    ]
+
+
+def _has(entry: Entry, table: str) -> bool:
+    """Say whether a commit knows of a table: a stream that came later was not there to be asked about."""
+    return table in entry.counts or table in counted(entry, "landed")
+
+
+def _covered(entry: Entry, checks: Iterable[Quality]) -> bool:
+    return any(
+        each.commit == entry.commit or (each.start <= entry.span.start and entry.span.end <= each.end)
+        for each in checks
+    )
