@@ -43,7 +43,7 @@ def run(house: House, first: int, last: int) -> None:
     run_flow(RunRequest(flow="tiny", start=DAYS[first], end=DAYS[last], engine="core"), house.tell)
 
 
-def about(house: House, day: int | None = None) -> Reported:
+def about(day: int | None = None) -> Reported:
     known = open_run("tiny", "main")
     span = None if day is None else tuple(known.state.published[day].span)
     return Reported(known=known, span=span)  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def numbers(house: House) -> list[list[int]]:
     """Give the numbers that each of three days publishes."""
     expecting(house, most(100))
     run(house, 0, 3)
-    days = [read_facts(about(house, day), None).streams for day in range(3)]
+    days = [read_facts(about(day), None).streams for day in range(3)]
     rows = [next(each.rows for each in streams if each.name == "punctual") for streams in days]
     return [each["number"].drop_null().to_pylist() for each in rows]
 
@@ -72,7 +72,7 @@ def test_days_that_were_asked_under_other_bounds_are_not_told_under_those_of_now
 ) -> None:
     expecting(house, most(3))
     run(house, 2, 3)
-    facts = read_facts(about(house), None)
+    facts = read_facts(about(), None)
     (told,) = own(facts)
     assert "less than or equal to 3" in told.sentence
     assert (told.looked_at, told.unexpected) == (len(numbers[2]), above(numbers[2], 3))
@@ -80,11 +80,11 @@ def test_days_that_were_asked_under_other_bounds_are_not_told_under_those_of_now
     news = verdict(facts)
     assert "(of 2 commits not all were asked)" in news.sentence
     assert facts.next_step == "pulseline check tiny --start 2013-01-01 --end 2013-01-03"
-    assert own(read_facts(about(house, 0), None)) == []
+    assert own(read_facts(about(0), None)) == []
     check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
-    (told,) = own(read_facts(about(house), None))
+    (told,) = own(read_facts(about(), None))
     assert (told.looked_at, told.unexpected) == (sum(map(len, numbers)), sum(above(day, 3) for day in numbers))
-    assert read_facts(about(house), None).not_asked == 0
+    assert read_facts(about(), None).not_asked == 0
 
 
 def test_a_check_that_was_loosened_and_blocks_is_not_said_to_be_broken_by_what_broke_it_before(
@@ -95,7 +95,7 @@ def test_a_check_that_was_loosened_and_blocks_is_not_said_to_be_broken_by_what_b
     assert sum(above(day, 3) for day in numbers[:2])
     expecting(house, most(100, "blocking"))
     run(house, 2, 3)
-    overview = read_overview(about(house), None)
+    overview = read_overview(about(), None)
     (told,) = own(overview.facts)
     assert (told.severity, told.held, told.looked_at) == ("blocking", True, len(numbers[2]))
     assert told.memory.failures == ()
@@ -107,23 +107,23 @@ def test_of_two_checks_of_one_column_the_second_keeps_its_past_when_the_first_go
 ) -> None:
     expecting(house, most(3), most(100))
     run(house, 0, 3)
-    assert [each.held for each in own(read_facts(about(house), None))] == [False, True]
+    assert [each.held for each in own(read_facts(about(), None))] == [False, True]
     expecting(house, most(100))
     run(house, 2, 3)
-    (told,) = own(read_facts(about(house), None))
+    (told,) = own(read_facts(about(), None))
     assert (told.held, told.looked_at) == (True, sum(map(len, numbers)))
-    assert read_facts(about(house), None).not_asked == 0
+    assert read_facts(about(), None).not_asked == 0
 
 
 def test_a_check_that_is_gone_asks_no_more(house: House, numbers: list[list[int]]) -> None:
     expecting(house, most(3))
     run(house, 0, 3)
     assert sum(above(day, 3) for day in numbers)
-    assert [each.held for each in own(read_facts(about(house), None))] == [False]
+    assert [each.held for each in own(read_facts(about(), None))] == [False]
     expecting(house)
     for day in (None, 0, 1, 2):
-        assert own(read_facts(about(house, day), None)) == []
-    assert own(read_overview(about(house), None).facts) == []
+        assert own(read_facts(about(day), None)) == []
+    assert own(read_overview(about(), None).facts) == []
 
 
 def test_a_check_that_was_added_is_said_to_be_asked_of_no_day_before_it_is(
@@ -131,11 +131,11 @@ def test_a_check_that_was_added_is_said_to_be_asked_of_no_day_before_it_is(
 ) -> None:
     assert numbers
     expecting(house, most(100), most(100, where="line > 0"))
-    facts = read_facts(about(house), None)
+    facts = read_facts(about(), None)
     assert (len(own(facts)), facts.not_asked) == (1, 3)
     assert facts.next_step == "pulseline check tiny --start 2013-01-01 --end 2013-01-04"
     check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
-    facts = read_facts(about(house), None)
+    facts = read_facts(about(), None)
     assert (len(own(facts)), facts.not_asked) == (2, 0)
 
 
@@ -146,8 +146,8 @@ def test_what_a_day_was_rejected_for_is_told_until_it_runs_again(house: House) -
         run(house, 2, 3)
     expecting(house, most(100, "blocking"))
     check_flow("tiny", "2013-01-01", "2013-01-03", None, "main", as_json=False, echo=house.tell)
-    told = {each.sentence: each.held for each in own(read_facts(about(house), None))}
+    told = {each.sentence: each.held for each in own(read_facts(about(), None))}
     assert sorted(told.values()) == [False, True]
     assert next(said for said, held in told.items() if not held).endswith("equal to 3. (punctual)")
     run(house, 2, 3)
-    assert [each.held for each in own(read_facts(about(house), None))] == [True]
+    assert [each.held for each in own(read_facts(about(), None))] == [True]
