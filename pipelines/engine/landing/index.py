@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.landing.arrived import Arrived, Standing, declared
@@ -135,7 +136,22 @@ def changed_sources(
     span = Reading(landed.start, landed.end, landed.buckets, standing)
     arrived = {name: feeds[name].arrive(span, SourceProgress()) for name in flow.sources}
     found = tuple(name for name, each in arrived.items() if stands_as(landed.sources[name]) != _came_as(each))
-    return found or (tuple(flow.sources) if landed.ledger.content != content_hash(ledger_of(arrived)) else ())
+    return found or _told_otherwise(landed, ledger_of(arrived))
+
+
+def _told_otherwise(landed: LandedSequence, now: pa.Table) -> tuple[str, ...]:
+    """Name the sources of which a landing would tell something else of rows and files; all where nobody knows."""
+    if landed.ledger.content == content_hash(now):
+        return ()
+    try:
+        before = landed.ledger_rows()
+    except (OSError, pa.ArrowException):
+        return tuple(landed.sources)
+    of = (
+        (name, [content_hash(lines.filter(pc.field("source") == name)) for lines in (before, now)])
+        for name in landed.sources
+    )
+    return tuple(name for name, (told, tells) in of if told != tells) or tuple(landed.sources)
 
 
 def must_be_read(

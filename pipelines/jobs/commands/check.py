@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["Judgement", "check_commit", "check_flow", "check_span"]
 
 JUDGEABLE = frozenset({State.WRITTEN, State.PUBLISHED, State.REJECTED})
+UNSEEN = JUDGEABLE - {State.PUBLISHED}
 DOCS = "quality_docs"
 """Folder in a run's root: Data Docs and results, a folder for each commit or span that was judged."""
 
@@ -143,17 +144,21 @@ def _earlier(state: LogState, first: Entry, without: Iterable[int] = ()) -> tupl
 def _published(state: LogState, start: int | None, end: int | None) -> JudgedCommits:
     found = _inside(state, start, end)
     if not found.entries:
-        raise WrongUse("nothing is published in this span: run it first, or check another")
+        refused = [row.commit for row in state.commits.values() if row.state in UNSEEN and _meets(row, start, end)]
+        unseen = (
+            f"; of commit {refused[-1]}, which is not: pulseline check FLOW --commit {refused[-1]}" if refused else ""
+        )
+        raise WrongUse(f"nothing is published in this span: run it first, or check another{unseen}")
     return found
+
+
+def _meets(row: Entry, start: int | None, end: int | None) -> bool:
+    return (end is None or row.span.start < end) and (start is None or start < row.span.end)
 
 
 def _inside(state: LogState, start: int | None, end: int | None) -> JudgedCommits:
     """Give the published commits of a span, which may be none."""
-    inside = [
-        row
-        for row in state.published
-        if (end is None or row.span.start < end) and (start is None or start < row.span.end)
-    ]
+    inside = [row for row in state.published if _meets(row, start, end)]
     return JudgedCommits(entries=tuple(inside), earlier=_earlier(state, inside[0]) if inside else ())
 
 

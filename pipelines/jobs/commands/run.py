@@ -355,7 +355,9 @@ class RunProgress:
         waits = f"; commit {held[0]} waits to be checked" if held else ""
         self._echo(f"published {len(seen)} {noun}{named}{note} in {seconds:.1f} s{_kept(self._flow, seen)}{waits}")
         for told in _sparse(self._flow, ran):
-            self._echo(f"note: {told}: see whether the files of that time are there, and whole")
+            self._echo(
+                f"note: {told}: see whether the files of that time are there, and whole, and what the ledger says"
+            )
 
 
 def _sparse(flow: Flow, ran: Sequence[Ran]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
     """
     known = open_run(flow, run)
     # Reading takes a while, in which a driver renews its lease: that was not in the future.
-    facts = status_of(known, wall_ticks()) | {"red": _red(known), "now_at": wall_ticks()}
+    facts = _with_red(known, status_of(known, wall_ticks())) | {"now_at": wall_ticks()}
     if as_json:
         tell(json.dumps(_readable(facts), ensure_ascii=False))
         return
@@ -97,12 +97,16 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
         tell(text)
 
 
-def _red(known: KnownRun) -> str | None:
-    """Say which published days do not hold, and what to type to see why; None where all do."""
+def _with_red(known: KnownRun, facts: Facts) -> Facts:
+    """Add which published days do not hold, and what to type to see why: that comes before anything that goes on."""
     from pipelines.jobs.facts.home import red_days
 
     need = red_days(known)
-    return None if need is None else f"{need.words}: {need.command}"
+    if need is None:
+        return facts | {"red": None}
+    goes_on = not facts["pending"] and facts["next"] in {known.next_command(), known.command("stream")}
+    then = need.command if goes_on and need.command else facts["next"]
+    return facts | {"red": f"{need.words}: {need.command}", "next": then}
 
 
 def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON

@@ -158,6 +158,9 @@ def test_rows_that_were_checked_twice_are_counted_once_by_the_newest_check(house
     assert counted(1) == (3, 1, 0), "all days were looked at again, row by row, and this one is mended"
     assert counted()[2] == 0
     mean = "expect_column_mean_to_be_between(number)"
+    file = house.config / "flows" / "tiny.yaml"
+    asked = "slack: 90s, expect: [{expect_column_mean_to_be_between: {column: number, max_value: 5}}]}"
+    file.write_text(file.read_text().replace("slack: 90s}", asked))
     for each in (replace(days[1], held=False, at=late + 5), replace(week, at=late + 6)):
         write_quality(house.root, [replace(each, expectation=mean)])
     found = {each.name: each for each in read_facts(about(house), None).expectations}

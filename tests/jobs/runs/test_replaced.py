@@ -152,6 +152,18 @@ def test_a_plan_names_the_file_that_is_gone(folder: Path) -> None:
     assert "what arrives of readings is not what landed: data/2024-01-02.csv is gone" in shown.output
 
 
+def test_of_two_sources_that_alone_is_named_whose_file_has_a_line_in_the_ledger_more(folder: Path) -> None:
+    source = FLOW.partition("sources:\n")[2].partition("streams:")[0]
+    other = source.replace("  readings:", "  more:").replace("data/*.csv", "more.csv")
+    (folder / "flow.yaml").write_text(FLOW.replace("streams:", f"{other}streams:"))
+    (folder / "more.csv").write_text("sensor,at,value\na,2024-01-01T05:00:00,1\n")
+    assert ran(*DAYS[0])[0] == 0
+    file = folder / "data" / "2024-01-01.csv"
+    file.write_text(file.read_text() + "a,2024-01-01T23:00:00,many\n")
+    shown = CliRunner().invoke(app, ("plan", "flow.yaml"))
+    assert "what arrives of readings is not what landed" in shown.output
+
+
 def test_a_renamed_file_beside_one_that_changed_is_not_missed(folder: Path) -> None:
     lay_over_midnight(folder)
     assert ran(DAYS[0][0], DAYS[2][1])[0] == 0
