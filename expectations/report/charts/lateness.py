@@ -150,7 +150,7 @@ def _bars(bins: Bins, x: Scale, y: Scale, series: int) -> Layer:
 
 
 def _x_ticks(edges: Longs, x: Scale, room: float) -> tuple[Tick, ...]:
-    step = nice_above(room * (edges[-1] - edges[0]) / (x.end - x.start))
+    step = nice_above(room * float(edges[-1] - edges[0]) / (x.end - x.start))
     first = int(np.ceil(edges[0] / step)) * step
     spans = range(first, int(edges[-1]), step)
     return tuple(Tick(at=float(x(span)), label=duration(span) if span else "0", style="none") for span in spans)
