@@ -266,8 +266,8 @@ def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False
     newest, last = max(every, key=lambda each: (each.at, each.end)), max(each.end for each in every)
     again = _judged_again(memories, newest.span) if newest.end < last and not of_last else []
     found = _changes(again or _gone_on(memories, last))
-    if found is not None and not again:
-        found = replace(found, broken=(*found.broken, *_asked_first(memories, last)))
+    if found is not None:
+        found = replace(found, broken=(*found.broken, *_asked_first(memories, newest.span if again else None, last)))
     if found is None or of_last:
         return found
     at = max(each.at for memory in memories.values() for each in memory.verdicts)
@@ -312,12 +312,21 @@ def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldA
     return [each for each in found if each.before.span != each.now.span] or found
 
 
-def _asked_first(memories: Mapping[tuple[str, str], Memory], end: int) -> Iterator[tuple[str, str]]:
-    """Name what fails of the last interval, and was never asked of another: it has nothing to be held against."""
+def _asked_first(memories: Mapping[tuple[str, str], Memory], again: Span | None, end: int) -> Iterator[tuple[str, str]]:
+    """Name what newly fails and is held against nothing: it was never asked before of what was judged last.
+
+    Args:
+        memories: by stream and name of an expectation.
+        again: the interval in the middle of the history that was judged last; None where that is the last one.
+        end: of the last one.
+    """
     for name, memory in memories.items():
-        last = memory.points[-1] if memory.points else None
-        if last is not None and last.end == end and not last.held and memory.before(len(memory.points) - 1) is None:
-            yield name
+        for place, each in enumerate(memory.points):
+            if each.held or (each.span != again if again else place < len(memory.points) - 1 or each.end != end):
+                continue
+            known = memory.judged_before(place) if again else memory.before(place)
+            if known is None and memory.standing_at(place) is VerdictStanding.NEW:
+                yield name
 
 
 def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> list[HeldAgainst]:

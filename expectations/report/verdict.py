@@ -193,7 +193,7 @@ def _uncovered(facts: ReportFacts) -> str | None:
 
 def _holding(facts: ReportFacts) -> str:
     held, every = sum(each.held for each in facts.expectations), len(facts.expectations)
-    others = f" (of {counted(facts.not_asked, 'commit')} not all were asked)" if facts.not_asked else ""
+    others = f" (not all were asked of {counted(facts.not_asked, 'commit')})" if facts.not_asked else ""
     if held == every == 1:
         return f"what is expected holds{others}"
     words = f"all {every} expectations hold" if held == every else f"{held} of {every} expectations hold, the rest warn"

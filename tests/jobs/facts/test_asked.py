@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
+from expectations.report.words import ReportClock
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.facts.overview import read_overview
@@ -78,8 +80,11 @@ def test_days_that_were_asked_under_other_bounds_are_not_told_under_those_of_now
     assert (told.looked_at, told.unexpected) == (len(numbers[2]), above(numbers[2], 3))
     assert [point.span for point in told.memory.points] == [tuple(open_run("tiny", "main").state.published[2].span)]
     news = verdict(facts)
-    assert "(of 2 commits not all were asked)" in news.sentence
+    assert "(not all were asked of 2 commits)" in news.sentence
     assert facts.next_step == "pulseline check tiny --start 2013-01-01 --end 2013-01-03"
+    changed = changed_sentence(facts, ReportClock(facts.timezone))
+    assert changed is not None
+    assert "newly fails" in changed
     assert own(read_facts(about(0), None)) == []
     check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
     (told,) = own(read_facts(about(), None))
