@@ -330,7 +330,8 @@ def as_published(table: str, what: str = "") -> Law:
             "their names tell."
         )
     if what:
-        remedy = "then have it made again (pulseline doctor --deep --repair): a run goes on from it as it is."
+        goes_on = "a run goes on from it as it is" if what == "landed" else "what is run next begins from it"
+        remedy = f"then have it made again (pulseline doctor --deep --repair): {goes_on}."
     return Law(
         name=AS_PUBLISHED,
         table=table,

@@ -199,9 +199,11 @@ def _carry(root: Path, entries: Sequence[Entry], lists: FileLists, state: LogSta
     looked_at = 0
     for entry in entries:
         for table in (name for name in lists.of(entry.commit) if name.startswith(CARRY)):
-            problems = [*_others(root / table, lists.of(entry.commit)[table])]
+            # What was made again or put together lies there until the sweep, and nobody reads it.
+            held = lists.holder(table, entry.commit)
+            problems = [*_others(root / table, held)]
             if entry.commit in state.carried:
-                problems += _lost(root / table, lists.holder(table, entry.commit))
+                problems += _lost(root / table, held)
             looked_at += sum(file.rows for file in lists.of(entry.commit)[table])
             offenders += [
                 {
