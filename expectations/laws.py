@@ -325,9 +325,13 @@ def as_published(table: str, what: str = "") -> Law:
     sentence = f"{rows} are what {said}: nothing has been changed since."
     remedy = "then run the interval again (pulseline run), which writes it anew."
     if what == "carry":
-        sentence = "The carry's files can be read, and have the rows and bytes that their commits say."
+        sentence = (
+            "The carry's files can be read, have the rows and bytes that their commits say, and the sum of bytes that "
+            "their names tell."
+        )
     if what:
-        remedy = "then have it made again (pulseline doctor --deep --repair): a run goes on from it as it is."
+        goes_on = "a run goes on from it as it is" if what == "landed" else "what is run next begins from it"
+        remedy = f"then have it made again (pulseline doctor --deep --repair): {goes_on}."
     return Law(
         name=AS_PUBLISHED,
         table=table,

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from pipelines.engine.columnar.columns import LEDGER_SCHEMA, ORDER_FIELDS
+from pipelines.engine.columnar.columns import LEDGER_SCHEMA, NOT_HASHED, ORDER_FIELDS
+from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.delta_log import SETTLED, snapshot
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists, counts_at, visible_at
@@ -33,15 +34,16 @@ from pipelines.engine.commits.paths import (
     stream_path,
     table_name,
 )
-from pipelines.engine.files.parquet import dataset, naming_the_damaged, read_rows
+from pipelines.engine.files.parquet import FileDamagedError, dataset, naming_the_damaged, read_rows
 from pipelines.engine.files.small import are_small, read_whole
 from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import CarryLine, Entry, LogState
+    from pipelines.engine.commits.paths import NewFile
 
 CHANGE = "change"
 BASE = "base"
@@ -149,6 +151,33 @@ class _TableFile(NamedTuple):
     @classmethod
     def of(cls, file: ActiveFile) -> _TableFile:
         return cls(str(file.path), file.first, file.last)
+
+
+def rows_of_file(path: Path, file: NewFile, columns: Collection[str] | None) -> pa.Table:
+    """Read a file of a table as it lies there; turns, which stand beside the columns of its table, are in no hash.
+
+    Args:
+        path: the table's folder.
+        file: which.
+        columns: those of the table; None where nobody knows them, and all are read.
+
+    Raises:
+        TableLostError: it is not there.
+        FileDamagedError: it is not as it was written.
+    """
+    there = path / file.name
+    if not there.exists():
+        raise TableLostError(str(path), file.first)
+    with naming_the_damaged([there]):
+        names = pq.read_schema(for_arrow(there)).names
+    if COMMIT not in names:
+        raise FileDamagedError(str(there), f"it has no column {COMMIT}")
+    return read_rows([there], columns=[name for name in names if columns is None or name in columns])
+
+
+def are_as_hashed(rows: pa.Table, file: NewFile) -> bool:
+    """Say whether the rows of a file have the content that was said when it was written, if anything was."""
+    return not file.hash or file.hash == content_hash(rows, leave_out=NOT_HASHED).text
 
 
 def _newest(state: LogState) -> int:
@@ -332,10 +361,10 @@ class CarryFiles:
             rows = read_whole(self.files)
             is_wanted = pc.equal(rows[CHANGE], BASE) if of_base else pc.not_equal(rows[CHANGE], BASE)
             return rows.filter(pc.and_(pc.is_in(rows[COMMIT], commits), is_wanted))
-        schema = pa.unify_schemas([pq.read_schema(for_arrow(file)) for file in self.files])
         where = pc.field(CHANGE) == BASE if of_base else pc.field(CHANGE) != BASE
-        data = dataset(self.files, schema)
-        return data.to_table(filter=pc.field(COMMIT).isin(commits) & where)
+        data = dataset(self.files)
+        schema = pa.unify_schemas([part.physical_schema for part in data.get_fragments()])
+        return data.replace_schema(schema).to_table(filter=pc.field(COMMIT).isin(commits) & where)
 
 
 @dataclass(frozen=True)

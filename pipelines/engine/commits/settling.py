@@ -36,8 +36,9 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.table_log import NO_VERSION, TableChange, TableLog
 from pipelines.engine.files.durable import sync_files, touch
-from pipelines.engine.files.folders import UNNAMED
-from pipelines.engine.files.parquet import naming_the_damaged, read_rows, write_table
+from pipelines.engine.files.folders import CARRY, UNNAMED
+from pipelines.engine.files.parquet import dataset, naming_the_damaged, read_rows, write_table
+from pipelines.engine.files.small import write_summed
 from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
@@ -290,7 +291,11 @@ class Tables:
             commit = int(file.name[1:].partition("-")[0])
             if commit in carried and any(each.name == file.name for each in lists.holder(name, commit)):
                 alone.append(ActiveFile(file, 0, 0, commit, commit))
-        if len(alone) >= few and len({pq.read_schema(for_arrow(file.path)) for file in alone}) == 1:
+        if len(alone) < few:
+            return
+        with naming_the_damaged([file.path for file in alone]):
+            schemas = {dataset([file.path]).schema for file in alone}
+        if len(schemas) == 1:
             self.rewrite(path, alone, {file.first for file in alone})
 
     def compact(self, path: Path, files: Sequence[ActiveFile]) -> None:
@@ -397,14 +402,18 @@ def write_together(path: Path, files: Sequence[ActiveFile], keep: Collection[int
         files: which.
         keep: the commits whose rows are kept.
     """
-    folder = UNNAMED if exists(path) else ""
     where = pc.field(COMMIT).isin(pa.array(sorted(keep), pa.int64()))
     rows = read_rows([file.path for file in files], where=where)
     first, last = (limit(rows[COMMIT]).as_py() for limit in (pc.min, pc.max))
-    target = path / folder / f"k{first:08d}-{last:08d}-{secrets.token_hex(4)}.parquet"
-    target.parent.mkdir(exist_ok=True)
+    stem = f"k{first:08d}-{last:08d}"
     how = {"compression": "zstd", "compression_level": 1, "row_group_size": ROW_GROUP, "store_schema": False}
-    name, size = target.relative_to(path).as_posix(), write_table(rows, target, **how)
+    if path.parent.name == CARRY:
+        target, size = write_summed(rows, path, stem, **how)
+    else:
+        target = path / (UNNAMED if exists(path) else "") / f"{stem}-{secrets.token_hex(4)}.parquet"
+        target.parent.mkdir(exist_ok=True)
+        size = write_table(rows, target, **how)
+    name = target.relative_to(path).as_posix()
     return NewFile(name=name, rows=rows.num_rows, size=size, first=first, last=last)
 
 

@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
+from pipelines.engine.files.summed import as_written, require_as_written
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def write_table(rows: pa.Table, path: Path, **how: Any) -> int:  # noqa: ANN401 
 
 
 def dataset(files: Sequence[str | Path], schema: pa.Schema | None = None) -> ds.Dataset:
-    """Open Parquet files as one dataset.
+    """Open Parquet files as one dataset; those whose names tell the sum of their bytes are read to their end for that.
 
     Args:
         files: their paths, all of this machine or all of a store; at least one.
@@ -44,14 +45,17 @@ def dataset(files: Sequence[str | Path], schema: pa.Schema | None = None) -> ds.
 
     Raises:
         FileNotFoundError: one is not there.
+        pyarrow.ArrowInvalid: the name of one says another sum of its bytes.
     """
     # Bits that a disk has changed are an error, not another value.
     kind = ds.ParquetFileFormat(
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
     )
     if not is_stored(files[0]):
+        for file in files:
+            require_as_written(file)
         return ds.dataset([str(file) for file in files], schema=schema, format=kind)
-    parts = [kind.make_fragment(found) for found in each_at_once(for_arrow, files, stored=True)]
+    parts = [kind.make_fragment(found) for found in each_at_once(as_written, files, stored=True)]
     return ds.FileSystemDataset(parts, schema or parts[0].physical_schema, kind)
 
 
@@ -63,7 +67,8 @@ class FileDamagedError(PulselineError):
     problem: str
     says = (
         "{file} must be as it was written, and cannot be read ({problem}): pulseline doctor FLOW --deep says what can "
-        "be had again; a published day is made anew by running it again"
+        "be had again, and pulseline doctor FLOW --deep --repair has it; a published day is made anew by running it "
+        "again"
     )
 
 
@@ -78,7 +83,7 @@ def naming_the_damaged(files: Sequence[str | Path]) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         for file in files:
             problem = damage_of(file)
             if problem is not None:
@@ -158,11 +163,11 @@ def _said(footer: pq.FileMetaData, column: str) -> Counter[Any] | None:
 def damage_of(file: str | Path) -> str | None:
     """Say why a file that is there cannot be read; None where it can, or where it is the disk that fails.
 
-    All of it is read: its pages have checksums.
+    All of it is read: its pages have checksums, and some files' names tell the sum of all bytes.
     """
     try:
-        dataset([file]).to_table()
-    except (pa.ArrowException, OSError) as error:
+        _ = dataset([file]).to_table().column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             return None
         # What it says comes behind the file's name, which is said already.

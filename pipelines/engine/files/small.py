@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import uuid
-import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.files.parquet import size_of
-from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
+from pipelines.engine.files.stored import each_at_once, is_stored
+from pipelines.engine.files.summed import as_written, summed_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SUMMED = re.compile(r"-[0-9a-f]{8}([0-9a-f]{8})\.parquet$")
-"""How the name ends of a file that `write_summed` wrote."""
 SMALL = 1_000_000
 """Bytes of all files together up to which they are small."""
 
@@ -52,36 +48,24 @@ def read_whole(files: Sequence[str], schema: pa.Schema | None = None) -> pa.Tabl
 
 
 def _read(file: str) -> pa.Table:
-    summed = SUMMED.search(file)
-    source = for_arrow(file) if summed is None else pa.BufferReader(_as_written(path_of(file), summed[1]))
-    return pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True).read(use_threads=False)
+    return pq.ParquetFile(as_written(file), pre_buffer=False, page_checksum_verification=True).read(use_threads=False)
 
 
-def _as_written(file: Path, told: str) -> bytes:
-    content = file.read_bytes()
-    if _sum(content) != told:
-        raise pa.ArrowInvalid("its bytes are others than were written")
-    return content
-
-
-def _sum(content: bytes) -> str:
-    return f"{zlib.crc32(content):08x}"
-
-
-def write_summed(rows: pa.Table, folder: Path, stem: str) -> tuple[Path, int]:
+def write_summed(rows: pa.Table, folder: Path, stem: str, **how: Any) -> tuple[Path, int]:  # noqa: ANN401 - as below
     """Write rows into a file whose name says the sum of its bytes: pages have one, footers and headers of pages none.
 
     Args:
         rows: of the file.
         folder: where it comes.
         stem: how its name begins.
+        how: as `pyarrow.parquet.write_table` has it.
 
     Returns:
         Its path, and its size in bytes; it is not synced.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, write_page_checksum=True)
+    pq.write_table(rows, sink, write_page_checksum=True, **how)
     content = sink.getvalue().to_pybytes()
-    file = folder / f"{stem}-{uuid.uuid4().hex[:8]}{_sum(content)}.parquet"
+    file = folder / summed_name(stem, content)
     file.write_bytes(content)
     return file, len(content)

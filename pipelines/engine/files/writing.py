@@ -19,6 +19,7 @@ from pipelines.engine.columnar.keys import bucket_of, canonical_keys
 from pipelines.engine.files.background import Turns
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.stored import is_stored
+from pipelines.engine.files.summed import SummedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ class QuietWriter(pq.ParquetWriter):  # type: ignore[misc] # Arrow's Python part
 
 
 def open_writer(
-    path: Path | IO[bytes] | HashedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
+    path: Path | IO[bytes] | HashedFile | SummedFile, schema: pa.Schema, *, store_schema: bool, statistics: bool = True
 ) -> pq.ParquetWriter:
     """Open a Parquet file for rows in order: whole numbers and times as differences, the rest compressed.
 
@@ -123,6 +124,8 @@ class Written:
 class TableFile:
     """One file of one table, made when the first row comes; content is hashed on the way.
 
+    The rows of a carry are held against no hash: the name of its file tells the sum of its bytes.
+
     Args:
         root: of the run.
         table: folder of the table, relative to the root.
@@ -140,10 +143,10 @@ class TableFile:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        folder = "" if self.table.startswith(CARRY) else f"{UNNAMED}/"
-        self._name = f"{folder}{self.stem}-{secrets.token_hex(4)}.parquet"
+        self._is_carry = self.table.startswith(CARRY)
+        self._name = "" if self._is_carry else f"{UNNAMED}/{self.stem}-{secrets.token_hex(4)}.parquet"
         self._writer: pq.ParquetWriter | None = None
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] | SummedFile | None = None
         self._groups: list[int] = []
         self._writing, self._hashing = Turns(), Turns()
         self._few: list[pa.Table] = []
@@ -199,8 +202,11 @@ class TableFile:
     def _append(self, rows: pa.Table) -> None:
         if self._writer is None:
             path = self.root / self.table / self._name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("wb") if is_stored(path) else None
+            (path if self._is_carry else path.parent).mkdir(parents=True, exist_ok=True)
+            if self._is_carry:
+                self._file = SummedFile(path, self.stem)
+            elif is_stored(path):
+                self._file = path.open("wb")
             self._writer = open_writer(self._file or path, rows.schema, store_schema=False)
         for bucket, part in _by_bucket(rows, self.layout):
             self._writer.write_table(part, row_group_size=part.num_rows)
@@ -225,7 +231,9 @@ class TableFile:
         if self._writer is None:
             return None
         self._writer.close()
-        if self._file is None:
+        if isinstance(self._file, SummedFile):
+            self._name, size = self._file.finish(), self._file.size
+        elif self._file is None:
             size = (self.root / self.table / self._name).stat().st_size
         else:
             size = self._file.tell()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.commits.delta_log import LogFiles, exists, torn_names
+from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.paths import (
@@ -22,10 +22,10 @@ from pipelines.engine.commits.paths import (
     table_name,
 )
 from pipelines.engine.commits.quality import quality_path, read_quality
-from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
-from pipelines.engine.files.packed import opened
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import LandingError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
@@ -144,12 +144,17 @@ def _table(root: Path, name: str, state: LogState, lists: FileLists, read: set[s
     yield from _torn(root, path)
     upto = newest.commit if newest else 0
     held = lists.held(name, upto)
+    columns = None
     if not exists(path):
         if held or name in state.recorded.versions:
             yield _lost(name, "its log is gone")
     else:
-        yield from _log(root, name, state, lists)
-    yield from _missing(root, name, held, state, lists, read)
+        found = [*_log(root, name, state, lists)]
+        yield from found
+        if read != set() and all(each.ill is Ill.UNSETTLED for each in found):
+            table = snapshot(path)
+            columns = frozenset(table.schema.names) if table else None
+    yield from _missing(root, name, held, state, lists, read, columns)
     yield from _strays(path, name, set(held), state)
 
 
@@ -201,25 +206,36 @@ def _touches(entry: Entry, name: str, lists: FileLists) -> bool:
     return any(lists.of(commit).get(name) for commit in (entry.commit, *entry.supersedes))
 
 
-def _is_whole(path: Path, file: NewFile, *, read: bool) -> bool:
-    """Say whether a file is there in its size and, where it is read, can be: pages have checksums of their own."""
+def _is_whole(path: Path, file: NewFile, columns: frozenset[str] | None, *, read: bool) -> bool:
+    """Say whether a file is there in its size and, where it is read, has what was written, as far as that can be told.
+
+    Pages have checksums; of its other bytes the name of one of the carry tells the sum, and what they make of the rows
+    of a table is held against the content hash that its commit said.
+    """
     try:
         if (path / file.name).stat().st_size != file.size:
             return False
-        if read:
-            opened(path / file.name).read()
-    except (OSError, pa.ArrowException):
+        rows = rows_of_file(path, file, columns) if read else None
+    except (OSError, pa.ArrowException, FileDamagedError):
         return False
-    return True
+    return rows is None or columns is None or are_as_hashed(rows, file)
 
 
 def _missing(  # noqa: PLR0913 - a table, and what is known of it
-    root: Path, name: str, held: dict[str, NewFile], state: LogState, lists: FileLists, read: set[str] | None = None
+    root: Path,
+    name: str,
+    held: dict[str, NewFile],
+    state: LogState,
+    lists: FileLists,
+    read: set[str] | None = None,
+    columns: frozenset[str] | None = None,
 ) -> Iterator[Finding]:
     """Find the files that are gone or not whole; some are read, all unless given, of the others the size is seen."""
     is_carry = name.startswith(CARRY)
     gone = {
-        file.name for file in held.values() if not _is_whole(root / name, file, read=read is None or file.name in read)
+        file.name
+        for file in held.values()
+        if not _is_whole(root / name, file, columns, read=read is None or file.name in read)
     }
     if not gone:
         return

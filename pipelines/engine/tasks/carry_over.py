@@ -5,7 +5,6 @@ The commit is a base: the whole carry stands in it, so what comes behind needs n
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from pipelines.engine.commits.entry import LEDGER, NOTHING, START_OF_RUN, Commit
 from pipelines.engine.commits.paths import NewFile, carry_path, table_name
 from pipelines.engine.commits.plan import carry_format, plan_of
 from pipelines.engine.commits.readers import read_carry
-from pipelines.engine.files.parquet import write_table
+from pipelines.engine.files.small import write_summed
 from pipelines.engine.files.writing import NO_ROWS, TableFile
 from pipelines.engine.tasks.carry import CHANGE, COMMIT, NOT_HASHED, CarryChange, stamped
 from pipelines.engine.tasks.leading import PORTS, led_back
@@ -229,6 +228,5 @@ def _with_new(rows: pa.Table, schema: pa.Schema, payload: pa.Schema) -> pa.Table
 
 def _write(path: Path, number: int, rows: pa.Table) -> NewFile:
     path.mkdir(parents=True, exist_ok=True)
-    file = path / f"c{number:08d}-adopted-{uuid.uuid4().hex[:8]}.parquet"
-    size = write_table(rows, file, compression="zstd", store_schema=False)
+    file, size = write_summed(rows, path, f"c{number:08d}-adopted", compression="zstd", store_schema=False)
     return NewFile(name=file.name, rows=rows.num_rows, size=size)

@@ -30,7 +30,7 @@ from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, landed_path, run_root, stream_path, table_name
 from pipelines.engine.commits.plan import carry_format
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import read_rows
+from pipelines.engine.files.parquet import FileDamagedError, read_rows
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.engine.landing.segments import removed_among
 from pipelines.engine.live.crossed import TurnsLostError
@@ -210,8 +210,11 @@ def _again(made: ComputedCommit) -> list[Row]:
             return [about | _difference(part, entry, each, outcome, folder) for each in unlike]
     except TurnsLostError:
         raise
-    except (PulselineError, OSError, pa.ArrowException) as problem:
-        return [about | {"problem": str(problem)}]
+    except FileDamagedError as damaged:
+        problem = f"it cannot be read ({damaged.problem}): pulseline doctor FLOW --deep --repair has it again"
+        return [about | {"file": damaged.file, "problem": problem}]
+    except (PulselineError, OSError, pa.ArrowException) as error:
+        return [about | {"problem": str(error)}]
 
 
 def _difference(part: JudgedPart, entry: Entry, unlike: Unlike, outcome: Outcome, folder: Path) -> Row:

@@ -3,8 +3,8 @@
 A commit says the content hash of the rows it wrote, by table, and of each file. Whoever changes a value afterwards, or
 a disk that does, leaves another hash, whatever the change was. What a footer says of them, by which readers leave rows
 out, is held against the rows. Landed files have a hash of their bytes in the manifest.
-The carry has none of its content: its files are read, for their pages have checksums, and held against the rows and
-bytes that their commits counted.
+The carry has none of its content: the name of each file tells the sum of its bytes, and its rows and bytes are held
+against those that its commit counted.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pipelines.engine.columnar.content import NOTHING, ContentHash, content_hash
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
-from pipelines.engine.commits.readers import require_not_older
+from pipelines.engine.commits.paths import COMMIT, landed_path, ledger_path, stream_path, table_name
+from pipelines.engine.commits.readers import are_as_hashed, require_not_older, rows_of_file
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.files.parquet import FileDamagedError, damage_of, false_bounds, naming_the_damaged, read_rows
+from pipelines.engine.files.parquet import FileDamagedError, damage_of, false_bounds
 from pipelines.engine.files.stored import for_arrow
 from pipelines.engine.landing.errors import ReferenceBrokenError, RowsRemovedError, SequenceBrokenError
 from pipelines.engine.landing.manifest import check_files, load_manifest, verify
@@ -128,24 +128,14 @@ def _examined(
 ) -> tuple[dict[int, ContentHash], Row | None]:
     """Give what a file holds of each wanted commit, and what of it is other than its commit said, if anything."""
     try:
-        rows = _rows_of(path, file, columns)
+        rows = rows_of_file(path, file, columns)
     except FileDamagedError as damaged:
         return {}, _told(path, file, file.rows) | {"problem": f"it cannot be read ({damaged.problem})"}
     found, told = dict(_by_commit(rows, wanted)), _told(path, file, rows.num_rows)
-    if file.hash and file.hash != content_hash(rows, leave_out=NOT_HASHED).text:
+    if not are_as_hashed(rows, file):
         return found, told
     column = false_bounds(path / file.name, rows)
     return found, None if column is None else told | {"bounds": column}
-
-
-def _rows_of(path: Path, file: NewFile, columns: frozenset[str] | None) -> pa.Table:
-    """Read a file as it lies there; turns, which stand beside the columns of its table, are in no hash."""
-    there = path / file.name
-    if not there.exists():
-        raise TableLostError(str(path), file.first)
-    with naming_the_damaged([there]):
-        names = pq.read_schema(for_arrow(there)).names
-    return read_rows([there], columns=[name for name in names if columns is None or name in columns])
 
 
 def _by_commit(rows: pa.Table, wanted: dict[int, str]) -> Iterator[tuple[int, ContentHash]]:
@@ -209,9 +199,11 @@ def _carry(root: Path, entries: Sequence[Entry], lists: FileLists, state: LogSta
     looked_at = 0
     for entry in entries:
         for table in (name for name in lists.of(entry.commit) if name.startswith(CARRY)):
-            problems = [*_others(root / table, lists.of(entry.commit)[table])]
+            # What was made again or put together lies there until the sweep, and nobody reads it.
+            held = lists.holder(table, entry.commit)
+            problems = [*_others(root / table, held)]
             if entry.commit in state.carried:
-                problems += _lost(root / table, lists.holder(table, entry.commit))
+                problems += _lost(root / table, held)
             looked_at += sum(file.rows for file in lists.of(entry.commit)[table])
             offenders += [
                 {

@@ -281,8 +281,8 @@ def _is_open(verdict: SpokenVerdict, entry: Entry) -> bool:
 
 def _is_damaged(verdict: SpokenVerdict) -> bool:
     """Say whether files are damaged that a run would begin from, or could not read: what landed, and the carry."""
-    of_files = (each for each in verdict.blocking_failed if each.expectation == AS_PUBLISHED)
-    return any("problem" in row for each in of_files for row in each.rows)
+    found = [(each.expectation, row) for each in verdict.blocking_failed for row in each.rows if "problem" in row]
+    return any(law == AS_PUBLISHED or (law == AS_RECOMPUTED and "file" in row) for law, row in found)
 
 
 def _made_anew(verdict: SpokenVerdict) -> str:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits import log
 from pipelines.engine.commits.delta_log import HINT, snapshot
@@ -32,19 +34,22 @@ from pipelines.engine.commits.paths import (
     version_path,
 )
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.live.examining import Finding, Ill
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands import doctor as doctor_command
+from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import read_settings
-from tests.jobs.damage import flipped
-from tests.laws.trials import PARCELS, SPANS, WHOLE, Trial, parcels, trial
+from tests.jobs.damage import flipped, with_another_name, with_another_page_header, with_another_unit
+from tests.laws.streamed import streamed
+from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -258,6 +263,89 @@ def test_other_bits_in_a_file_that_no_commit_reads_are_found_where_all_are_read(
     here.ran("days", SPANS[2:])
     here.ran("new", SPANS)
     assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
+
+
+@pytest.mark.parametrize("column", ["weight", "commit"])
+def test_another_name_of_a_column_in_a_tables_file_is_found_and_had_again(here: Trial, column: str) -> None:
+    called, root = str(here.base / "flow.yaml"), here.root("days")
+    hashes = here.hashes("days", SPANS[:2])
+    with_another_name(first(root / "streams/ordered/_written", "c00000003*"), column)
+    code, said = doctor(called, deep=True)
+    assert code == Exit.CHECK_FAILED
+    assert any(line.startswith("missing    streams/ordered: 1 files of commits 3") for line in said), said
+    assert doctor(called, deep=True, repair=True)[0] == Exit.FINE
+    assert here.hashes("days", SPANS[:2]) == hashes
+
+
+CARRIED: dict[str, Callable[[Path], None]] = {
+    "name": lambda file: with_another_name(file, "newest"),
+    "unit": with_another_unit,
+    "page header": with_another_page_header,
+}
+"""One bit of a file of the carry that no checksum of Parquet is over."""
+
+
+def beaten(root: Path) -> Path:
+    """Give a file of the newest carry of a heartbeat."""
+    return max((root / "carry" / "beating.state").glob("c*.parquet"))
+
+
+def found_and_mended(house: House, harm: str) -> None:
+    """Flip a bit of what the third day begins from; see that everything finds it, and that it is had again."""
+    house.backfill("2013-01-01", "2013-01-04", run="calm")
+    house.backfill("2013-01-01", "2013-01-03")
+    home = read_settings().home
+    root = home / "tiny" / "main"
+    file = beaten(root)
+    CARRIED[harm](file)
+
+    with pytest.raises(FileDamagedError, match=f"{file.name} must be as .* others than were written") as met:
+        house.backfill("2013-01-03", "2013-01-04")
+    assert exit_code_of(met.value)[0] == Exit.RUN_FAILED
+    house.printed.clear()
+
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    text = house.text
+    assert "✗ FAILS  the carry" in text
+    assert "problem it cannot be read (its bytes are others than were written)" in text
+    assert text.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
+    assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "missing    carry/beating.state: 1 files of commits " in house.text
+    assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    house.backfill("2013-01-03", "2013-01-04")
+    for stream in ("beating", "ordered", "punctual"):
+        rows = [read_stream(home / "tiny" / run, stream) for run in ("main", "calm")]
+        assert len({content_hash(each, leave_out=NOT_HASHED).text for each in rows}) == 1
+
+
+@pytest.mark.parametrize("harm", CARRIED)
+def test_a_flipped_bit_of_the_carry_is_found_and_had_again(house: House, harm: str) -> None:
+    found_and_mended(house, harm)
+
+
+def test_a_flipped_bit_of_a_large_carry_is_found_and_had_again(placed: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.engine.files.small.SMALL", 0)
+    found_and_mended(placed, "name")
+
+
+@pytest.mark.parametrize("harm", CARRIED)
+def test_a_flipped_bit_of_what_an_epoch_changed_in_the_carry_is_found_and_had_again(here: Trial, harm: str) -> None:
+    called, readings = str(here.base / "flow.yaml"), [BEGIN + minutes * MINUTE for minutes in (20, 59, 61, 62, 180)]
+    streamed(here, "calm", BEGIN, readings)
+    streamed(here, "live", BEGIN, readings[:-1])
+    file = beaten(here.root("live"))
+    assert "base" not in pq.read_table(file)["change"].to_pylist()
+    CARRIED[harm](file)
+
+    with pytest.raises(FileDamagedError, match=f"{file.name} must be as it was written"):
+        streamed(here, "live", readings[-2], readings[-1:])
+    for repair, wanted in ((False, Exit.CHECK_FAILED), (True, Exit.FINE)):
+        said: list[str] = []
+        assert examine(called, "live", repair, as_json=False, echo=said.append, deep=True) == wanted, said
+        assert any(line.startswith("missing    carry/beating.state: 1 files of commits ") for line in said), said
+    streamed(here, "live", readings[-1], [])
+    assert here.hashes("live", WHOLE) == here.hashes("calm", WHOLE)
 
 
 @pytest.mark.usefixtures("here")

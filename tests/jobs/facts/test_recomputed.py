@@ -25,6 +25,7 @@ from pipelines.jobs.commands.check import check_flow, check_span
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
+from tests.jobs.damage import as_older_code_wrote, with_another_name
 from tests.laws.regional import apart, in_regions
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, SPANS, Trial, parcels, trial
@@ -84,7 +85,10 @@ def test_a_seed_chooses_the_same_intervals_again(made: Trial) -> None:
     assert len(chosen) > 1, "another seed chooses others"
 
 
-def test_what_differs_is_named_with_both_hashes_and_the_first_rows(here: Trial) -> None:
+def test_what_differs_is_named_with_both_hashes_and_the_first_rows(
+    here: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_older_code_wrote(monkeypatch)
     another_weight(held_back(here.root("main"), "ordered", 2))
     found = again(here)
     by_table = {row["table"]: row for row in found.rows}
@@ -143,7 +147,24 @@ def test_epochs_of_a_stream_give_again_what_they_gave(made: Trial) -> None:
     assert "asked of 3 of 3" in found.law.sentence
 
 
-def test_the_command_says_what_it_chose_and_is_red_where_something_differs(house: House) -> None:
+def test_an_interval_behind_a_damaged_carry_is_told_with_what_mends_it_and_not_called_another(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    for file in (house.root / "carry" / "beating.state").glob("c00000001-*"):
+        with_another_name(file, "newest")
+    sample = sample_of("all", 7, deep=True)
+    code = check_flow("tiny", "2013-01-02", None, None, "main", as_json=False, echo=house.tell, deep=sample)
+    assert code == Exit.CHECK_FAILED
+    text = house.text
+    assert "✗ FAILS  intervals" in text
+    assert "recomputed " not in text.replace("be recomputed ", ""), "no day has other rows"
+    assert "others than were written): pulseline doctor FLOW --deep --repair has it again" in text
+    assert text.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
+
+
+def test_the_command_says_what_it_chose_and_is_red_where_something_differs(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_older_code_wrote(monkeypatch)
     house.backfill("2013-01-01", "2013-01-03")
     sample = sample_of("all", 7, deep=True)
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell, deep=sample) == Exit.FINE
