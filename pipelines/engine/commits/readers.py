@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, NOT_HASHED, ORDER_FIELDS
 from pipelines.engine.columnar.content import content_hash
@@ -36,7 +35,6 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.files.parquet import FileDamagedError, dataset, naming_the_damaged, read_rows
 from pipelines.engine.files.small import are_small, read_whole
-from pipelines.engine.files.stored import for_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -169,10 +167,11 @@ def rows_of_file(path: Path, file: NewFile, columns: Collection[str] | None) -> 
     if not there.exists():
         raise TableLostError(str(path), file.first)
     with naming_the_damaged([there]):
-        names = pq.read_schema(for_arrow(there)).names
-    if COMMIT not in names:
-        raise FileDamagedError(str(there), f"it has no column {COMMIT}")
-    return read_rows([there], columns=[name for name in names if columns is None or name in columns])
+        data = dataset([there])
+        names = data.schema.names
+        if COMMIT not in names:
+            raise FileDamagedError(str(there), f"it has no column {COMMIT}")
+        return data.to_table(columns=[name for name in names if columns is None or name in columns])
 
 
 def are_as_hashed(rows: pa.Table, file: NewFile) -> bool:

@@ -192,7 +192,10 @@ def false_bounds(file: str | Path, rows: pa.Table) -> str | None:
         # Whoever wrote them has reckoned them; who writes the same rows reckons the same.
         pq.write_table(rows.slice(begun, said.num_rows), sink, row_group_size=max(1, said.num_rows), compression="none")
         own = _bounds(pq.read_metadata(pa.BufferReader(sink.getvalue())))
-        told = _bounds(footer, place)
+        try:
+            told = _bounds(footer, place)
+        except UnicodeDecodeError:
+            return "a column whose name nobody can read"
         for name in own:
             if name in told and not told[name].hold(own[name]):
                 return name

@@ -157,7 +157,7 @@ def test_an_interval_behind_a_damaged_carry_is_told_with_what_mends_it_and_not_c
     text = house.text
     assert "✗ FAILS  intervals" in text
     assert "recomputed " not in text.replace("be recomputed ", ""), "no day has other rows"
-    assert "others than were written): pulseline doctor FLOW --deep --repair has it again" in text
+    assert "others than were written): pulseline doctor tiny --deep --repair has it again" in text
     assert text.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
 
 
