@@ -16,7 +16,7 @@ from pipelines.engine.files.summed import as_written, require_as_written
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -192,7 +192,10 @@ def false_bounds(file: str | Path, rows: pa.Table) -> str | None:
         # Whoever wrote them has reckoned them; who writes the same rows reckons the same.
         pq.write_table(rows.slice(begun, said.num_rows), sink, row_group_size=max(1, said.num_rows), compression="none")
         own = _bounds(pq.read_metadata(pa.BufferReader(sink.getvalue())))
-        told = _bounds(footer, place)
+        try:
+            told = _bounds(footer, place)
+        except UnicodeDecodeError:
+            return "a column whose name nobody can read"
         for name in own:
             if name in told and not told[name].hold(own[name]):
                 return name
@@ -221,12 +224,18 @@ class _Bounds(NamedTuple):
         return cls(said.min_raw, said.max_raw, said.null_count)
 
 
-def _bounds(footer: pq.FileMetaData, place: int = 0) -> dict[str, _Bounds]:
-    """Give the bounds of each column of a row group, of which somebody wrote them."""
+def _bounds(footer: pq.FileMetaData, place: int = 0, wanted: Collection[str] | None = None) -> dict[str, _Bounds]:
+    """Give the bounds of each column of a row group, of which somebody wrote them.
+
+    Args:
+        footer: of a file.
+        place: of the row group.
+        wanted: columns that have been read, all unless given: at the others a damaged footer may end the process.
+    """
     if place >= footer.num_row_groups:
         return {}
-    group = footer.row_group(place)
-    columns = [group.column(at) for at in range(group.num_columns)]
+    group, paths = footer.row_group(place), [footer.schema.column(at).path for at in range(footer.num_columns)]
+    columns = [group.column(at) for at, path in enumerate(paths) if wanted is None or path in wanted]
     said = ((each.path_in_schema, each.statistics) for each in columns)
     return {path: _Bounds.of(each) for path, each in said if each and each.has_min_max}
 
