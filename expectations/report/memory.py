@@ -113,7 +113,7 @@ class Memory:
     @cached_property
     def _newest(self) -> list[PastVerdict]:
         newest = {each.span: each for each in sorted(self.verdicts, key=lambda each: each.at)}
-        return sorted(newest.values(), key=lambda each: (each.end, -each.start))[-MOST:]
+        return sorted(newest.values(), key=lambda each: (each.end, each.at, -each.start))[-MOST:]
 
     @cached_property
     def _covered(self) -> dict[Span, bool]:
@@ -267,7 +267,9 @@ def changes(memories: Mapping[tuple[str, str], Memory], *, of_last: bool = False
     again = _judged_again(memories, newest.span) if newest.end < last and not of_last else []
     found = _changes(again or _gone_on(memories, last))
     if found is not None:
-        found = replace(found, broken=(*found.broken, *_asked_first(memories, newest.span if again else None, last)))
+        first = dict(_asked_first(memories, newest.span if again else None, last))
+        together = {name: span for name, span in first.items() if span != found.now}
+        found = replace(found, broken=(*found.broken, *first), together={**found.together, **together})
     if found is None or of_last:
         return found
     at = max(each.at for memory in memories.values() for each in memory.verdicts)
@@ -312,8 +314,10 @@ def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldA
     return [each for each in found if each.before.span != each.now.span] or found
 
 
-def _asked_first(memories: Mapping[tuple[str, str], Memory], again: Span | None, end: int) -> Iterator[tuple[str, str]]:
-    """Name what newly fails and is held against nothing: it was never asked before of what was judged last.
+def _asked_first(
+    memories: Mapping[tuple[str, str], Memory], again: Span | None, end: int
+) -> Iterator[tuple[tuple[str, str], Span]]:
+    """Name what newly fails and is held against nothing, and of which span: it was never asked of that before.
 
     Args:
         memories: by stream and name of an expectation.
@@ -326,7 +330,7 @@ def _asked_first(memories: Mapping[tuple[str, str], Memory], again: Span | None,
                 continue
             known = memory.judged_before(place) if again else memory.before(place)
             if known is None and memory.standing_at(place) is VerdictStanding.NEW:
-                yield name
+                yield name, each.span
 
 
 def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> list[HeldAgainst]:

@@ -101,11 +101,13 @@ def _lost(account: Account) -> str:
 
 def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     """Say which blocking expectation failed, for how many rows, and whether readers see them."""
-    found = next((each for each in reversed(broken.broken) if not _passed_of(facts, broken, each)), broken.broken[-1])
+    told = [each for each in broken.broken if not _passed_of(facts, broken, each)] or list(broken.broken)
+    found = told[-1]
     rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
-    head = f"Commit {found.commit} is not published" if found.commit in rejected else "An expectation does not hold"
-    decided = _passed(facts, broken)
-    rows = counted(found.unexpected, "row breaks", "rows break") if found.unexpected else "what is seen breaks"
+    is_refused, decided = found.commit in rejected, _passed(facts, broken)
+    head = f"Commit {found.commit} is not published" if is_refused else "An expectation does not hold"
+    number = found.unexpected if is_refused else sum(each.unexpected for each in told)
+    rows = counted(number, "row breaks", "rows break") if number else "what is seen breaks"
     others = sum(not each.held and each.severity == BLOCKING for each in facts.expectations) - 1
     rest = f", and {counted(others, 'more expectation fails', 'more expectations fail')}" if others else ""
     return f"{head}: {rows} \u201c{broken.sentence}\u201d in {broken.table}{decided}{rest}."

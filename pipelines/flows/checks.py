@@ -36,6 +36,7 @@ BESIDE = ("severity", "where", "owner", "remedy")
 """What is said beside the expectation and its arguments."""
 TYPED = "`{name}: {{column: <column>, …}}`"
 NUMBERS = ("int", "float")
+PLACE = "column_index"
 BOUNDS = ("min_value", "max_value")
 WRITTEN: Mapping[str, type | tuple[type, ...]] = {"time": str, "text": str, "truth": bool, "number": (int, float)}
 """How a flow writes the values of a column, by its kind; of other kinds anything may be asked."""
@@ -185,12 +186,20 @@ def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
     if missing:
         raise inside.wrong(None, f"no `{missing[0]}`", f"`{missing[0]}: <{_said(offer.arguments[missing[0]])}>`")
     values = {key: _value(inside, key, offer.arguments[key]) for key in inside.tree.entries}
+    _require_a_place(inside, values)
     _require_a_sum(inside, values)
     _require_several(inside, name, values)
     _require_bounds(inside, offer, values)
     for key in values.keys() & PATTERNS.keys():
         _require_readable(inside, key, values[key])
     return values
+
+
+def _require_a_place(section: Section, values: Mapping[str, Any]) -> None:
+    """Refuse the place that Great Expectations take for none: whatever stands there, they would say that it holds."""
+    if values.get(PLACE) == 0:
+        others = "expect_table_columns_to_match_ordered_list asks of the first"
+        raise section.wrong(PLACE, f"`{PLACE}: 0`", f"a place above 0, or no `{PLACE}` ({others})")
 
 
 def _require_a_sum(section: Section, values: Mapping[str, Any]) -> None:

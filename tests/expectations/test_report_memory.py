@@ -178,6 +178,20 @@ def test_what_alone_failed_of_all_days_together_says_nothing_of_the_day_that_oth
     )
 
 
+def test_what_was_asked_of_all_days_together_alone_and_fails_is_told_of_them_and_of_no_day() -> None:
+    whole = verdict(1, "-", at=9, days=4)
+    found = changes({("s", "unique"): Memory((whole,)), NAME: Memory(days("+++-"))})
+    assert found is not None
+    assert (found.before, found.broken) == (verdict(3, "+").span, (NAME, ("s", "unique")))
+    assert found.together == {("s", "unique"): whole.span}
+
+
+def test_what_held_of_days_together_is_no_news_beside_a_day_of_them_that_was_judged_since_and_fails() -> None:
+    memory = Memory((verdict(1, "+", at=5, days=2), verdict(2, "-", at=6)))
+    assert memory.standing is VerdictStanding.NEW
+    assert Memory((verdict(2, "-", at=5), verdict(1, "+", at=6, days=2))).standing is VerdictStanding.FIXED
+
+
 def test_what_a_check_of_all_days_alone_finds_of_an_earlier_one_is_told(week: ReportFacts) -> None:
     whole, found_of_it = verdict(1, "-", at=9, days=4), dataclasses.replace(verdict(2, "-", at=3), commit=None)
     first = Memory((*days("++++"), whole, found_of_it))

@@ -27,6 +27,7 @@ BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_
         (f"{BETWEEN}: {{column: n, least: 3}}", "the argument `least`"),
         (f"{BETWEEN}: {{column: n, min_value: [3]}}", "a list of 1 under `min_value`"),
         (f"{BETWEEN}: {{column: n}}", "neither `min_value` nor `max_value`"),
+        ("expect_column_to_exist: {column: n, column_index: 0}", "`column_index: 0`"),
         ("expect_table_row_count_to_be_between: {}", "neither `min_value` nor `max_value`"),
         (f"{BETWEEN}: {{column: n, min_value: 3, max_value: 2.5}}", "`min_value: 3` above `max_value: 2.5`"),
         (f"{BETWEEN}: {{column: t, min_value: 2013-02-01, max_value: 2013-01-01T01:00:00Z}}", "above `max_value: 2013"),

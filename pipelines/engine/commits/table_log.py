@@ -73,6 +73,11 @@ class Foreign:
     reshapes: bool = False
     """Whether it changed what the table is: columns, properties, or what writers must know."""
 
+    @property
+    def words(self) -> str:
+        """Say what somebody else did."""
+        return f"{self.operation} in version {self.version} is not ours and {self.harm}"
+
 
 @dataclass
 class TableLog:
@@ -245,6 +250,21 @@ class TableLog:
         reshapes = any("metaData" in action or "protocol" in action for action in actions)
         operation = str(told.get("operation", "a transaction"))
         self.foreign.append(Foreign(version, operation, _harm(actions), gone, came, reshapes))
+
+
+def harmful(path: Path, since: int | None) -> list[Foreign]:
+    """Give what others did to rows or columns of a table.
+
+    Args:
+        path: the table's folder.
+        since: a version up to which all is known to be right.
+
+    Raises:
+        TornLogError: a version cannot be read.
+    """
+    log = TableLog(path)
+    log.look(since)
+    return [each for each in log.foreign if each.harm]
 
 
 def _harm(actions: Sequence[Mapping[str, Any]]) -> str:

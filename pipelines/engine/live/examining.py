@@ -193,7 +193,7 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         return
     for each in log.foreign:
         if each.harm:
-            sentence = f"{each.operation} in version {each.version} is not ours and {each.harm}"
+            sentence = each.words
             remedy = "put the rows of the run back; what was added goes"
             yield Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy)
     behind = newest is not None and log.settled() < newest.commit and newest.commit > state.recorded.commit

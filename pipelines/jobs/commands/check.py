@@ -32,7 +32,7 @@ from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.recomputed import recomputed
 from pipelines.jobs.facts.told_at_landing import landings_told
-from pipelines.jobs.facts.unchanged import unchanged_in
+from pipelines.jobs.facts.unchanged import FOREIGN, unchanged_in
 from pipelines.jobs.facts.usual import usual
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views_of
 from pipelines.jobs.runs.known import open_run
@@ -180,21 +180,29 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
     *,
     docs_if_held: bool = True,
 ) -> Found:
-    """Judge rows, and keep what was found; where files are damaged, that is what is found, and no row is judged."""
+    """Judge rows, and keep what was found; where files are damaged, or others', that is found, and no row is judged."""
     root, (start, end) = parts[MAIN].root, parts[MAIN].judged.span
     failing = FailingRows(root, start, end, commit)
     failing.forget(parts[MAIN].state.successors)
-    docs, name, unasked = docs_folder(root, start, end, commit), judged_name(start, end, commit), ""
+    docs, name = docs_folder(root, start, end, commit), judged_name(start, end, commit)
     with standing(_published_in(parts, commit), "checked"):
         files = on_disk()
-        try:
-            views, reckoned = views_of(flow, parts, session), (*reckon(), *files)
-            found = judge(flow, views, (start, end), docs, name, reckoned, docs_if_held=docs_if_held, keep=failing.keep)
-        except (FileDamagedError, SequenceBrokenError) as damaged:
-            changed = [each for each in files if each.unexpected]
-            if not changed:
-                raise
-            found, unasked = judge_reckoned(flow, changed, docs, name), str(damaged)
+        changed = [each for each in files if each.unexpected]
+        # What somebody else wrote to a table may be of other types, and is none of the run's rows.
+        unasked = next((row["problem"] for each in changed for row in each.rows if FOREIGN in row), "")
+        found: tuple[Judgement, ...] = ()
+        if not unasked:
+            try:
+                views, reckoned = views_of(flow, parts, session), (*reckon(), *files)
+                found = judge(
+                    flow, views, (start, end), docs, name, reckoned, docs_if_held=docs_if_held, keep=failing.keep
+                )
+            except (FileDamagedError, SequenceBrokenError) as damaged:
+                if not changed:
+                    raise
+                unasked = str(damaged)
+        if unasked:
+            found = judge_reckoned(flow, changed, docs, name)
     at = wall_ticks()
     write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
     return Found(found, unasked)

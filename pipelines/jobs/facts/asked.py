@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from expectations.decided import IN_EACH
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.jobs.facts.current import is_current
+from pipelines.jobs.facts.narrowed import is_of_each
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     """
     asked: dict[tuple[str, str], list[Quality]] = {}
     for each in checks:
-        asked.setdefault((each.table, each.expectation), []).append(each)
+        # What was asked of many intervals together was asked of none by itself, as their pages would have it.
+        if about.span is None or tells_of_each(about, each) or _is_within(each, about.span):
+            asked.setdefault((each.table, each.expectation), []).append(each)
     wanted = [(table, each.label) for table, checks in checks_asked(about).items() for each in checks]
     return [
         entry
@@ -119,6 +122,18 @@ def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
         if entry.kind in {CommitKind.INTERVAL, CommitKind.EPOCH}
         and any(_has(entry, table) and not _covered(entry, asked.get((table, label), ())) for table, label in wanted)
     ]
+
+
+def tells_of_each(about: Reported, wide: Quality) -> bool:
+    """Say whether a verdict of many intervals is one of each of them: it was asked of each row, and none is let off."""
+    if not is_of_each(wide.expectation):
+        return False
+    own = (each for each in checks_asked(about).get(wide.table, ()) if each.label == wide.expectation)
+    return not (wide.held and wide.unexpected) and not any("mostly" in each.arguments for each in own if not wide.held)
+
+
+def _is_within(check: Quality, span: tuple[int, int]) -> bool:
+    return span[0] <= check.start and check.end <= span[1]
 
 
 def _has(entry: Entry, table: str) -> bool:

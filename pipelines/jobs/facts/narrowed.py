@@ -78,7 +78,7 @@ class _Parts:
     def of(self, wide: Quality) -> Iterator[Quality]:
         """Give what a check found of single intervals, where that is another thing than is known of them."""
         spans = [] if wide.commit else [each for each in self._spans(wide.table) if _is_longer(wide, each)]
-        if not spans or not _is_of_each(wide.expectation) or self._is_of_most(wide):
+        if not spans or not is_of_each(wide.expectation) or self._is_of_most(wide):
             return
         before = {span: self._newest_before(wide, span) for span in spans}
         if wide.held and not any(before.values()):
@@ -207,7 +207,7 @@ def _is_longer(wide: Quality, span: Span) -> bool:
     return wide.start <= span.start and span.end <= wide.end and (wide.start, wide.end) != span
 
 
-def _is_of_each(expectation: str) -> bool:
+def is_of_each(expectation: str) -> bool:
     """Say whether an expectation is asked of each row, or of each interval: not of all rows together."""
     name = expectation.partition("(")[0]
     offer = offers().get(name)

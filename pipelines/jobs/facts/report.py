@@ -20,7 +20,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
-from pipelines.jobs.facts.asked import Question, not_asked, question, still_asked
+from pipelines.jobs.facts.asked import Question, not_asked, question, still_asked, tells_of_each
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.let_pass import undecided
@@ -249,8 +249,8 @@ def _past(check: Quality) -> report.PastVerdict:
 def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
     """Leave out checks of one expectation whose rows another has, so that none is counted twice: the newest counts.
 
-    A check of a span that reaches beyond the page counts where nothing else has its rows. One of a longer span that
-    holds does not where that of an interval within fails: a mean of all is none of a day.
+    A check of a span that reaches beyond the page counts where nothing else has its rows, and it was asked of each row.
+    One of a longer span that holds does not where that of an interval within fails: a mean of all is none of a day.
     """
     by_commit = {check.commit: check for check in checks if check.commit}
     spans: list[Quality] = []
@@ -260,7 +260,7 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
         inside = [by_commit.get(entry.commit) for entry in about.published if _covers(span, entry.span)]
         newer = all(each is not None and each.at > span.at for each in inside)
         if not _is_on_the_page(about, span):
-            beyond.append(span)
+            beyond += [span] if tells_of_each(about, span) else []
         elif not newer and not any(each.start < span.end and span.start < each.end for each in spans):
             spans.append(span)
     had = {entry.commit for entry in about.published if any(_covers(span, entry.span) for span in spans)}

@@ -26,6 +26,7 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.paths import COMMIT, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.commits.readers import are_as_hashed, require_not_older, rows_of_file
+from pipelines.engine.commits.table_log import harmful
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.parquet import FileDamagedError, damage_of, false_bounds
 from pipelines.engine.files.stored import for_arrow
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LANDING, STATE = "landed", "carry"
+FOREIGN = "written_by"
+"""In what is told of a table that somebody else wrote to: the operation."""
 
 
 def unchanged(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tuple[Reckoned, ...]:
@@ -119,8 +122,24 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
         for commit in commits & wrong or commits:
             odd[commit].append(changed)
     offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in sorted({*odd, *wrong})]
+    offenders += _by_others(root, path, lists, state)
     looked_at = sum(content.rows for content in came.values())
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
+
+
+def _by_others(root: Path, path: Path, lists: FileLists, state: LogState) -> list[Row]:
+    """Tell what others wrote to a table: files of commits may be as they were, and readers see other rows."""
+    name, newest = table_name(root, path), state.newest_published
+    held = lists.held(name, newest.commit if newest else 0)
+    return [
+        {
+            "file": str(path),
+            "rows": sum(held[file].rows for file in each.gone if file in held),
+            FOREIGN: each.operation,
+            "problem": f"{each.words}: pulseline doctor FLOW --repair puts the rows of the run back",
+        }
+        for each in harmful(path, state.recorded.versions.get(name))
+    ]
 
 
 def _examined(

@@ -30,9 +30,10 @@ from pipelines.engine.commits.leg_roots import (
     root_of,
 )
 from pipelines.engine.commits.log import CommitLog
-from pipelines.engine.commits.paths import data_tables, lands_elsewhere
+from pipelines.engine.commits.paths import data_tables, lands_elsewhere, table_name
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.sweep import opened
+from pipelines.engine.commits.table_log import harmful
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
@@ -248,6 +249,7 @@ class KnownRun:
         doctor = self.command("doctor")
         return (
             *(f"{each}: {doctor} says more" for each in self._ahead()),
+            *(f"{each}: {doctor} --repair puts the rows of the run back" for each in self._by_others()),
             *(
                 f"{name} is an older copy of itself, or its newest versions are gone: {doctor} says more"
                 for name in self._older()
@@ -260,6 +262,13 @@ class KnownRun:
         # What was published since the run was opened is in the log as it is now.
         if held > _newest(self.state) and held > _newest(log_state(self.root)):
             yield f"tables hold commit {held}, and `commits` does not have it as published"
+
+    def _by_others(self) -> Iterator[str]:
+        """Say what others wrote to a table: readers see other rows than the run published."""
+        for part in self.parts:
+            for path in data_tables(part.root):
+                for each in harmful(path, part.state.recorded.versions.get(table_name(part.root, path))):
+                    yield f"{path.relative_to(self.root).as_posix()}: {each.words}"
 
     def _older(self) -> Iterator[str]:
         """Name the tables that were further once."""

@@ -183,7 +183,7 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     held = sum(each.held for each in verdict.found)
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
     if verdict.unasked:
-        yield "note: nothing else was asked, because not all of these rows can be read"
+        yield "note: nothing else was asked, because not all of these rows can be read, or are the run's own"
     if accepted := _accepted(verdict):
         yield f"note: readers see what does not hold all the same, {accepted}"
     yield f"next: {next_step(verdict)}"

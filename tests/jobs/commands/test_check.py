@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
@@ -27,7 +28,9 @@ from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
 from pipelines.jobs.commands.doctor import examine
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.commands.report import report_flow
+from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.facts import views
 from pipelines.jobs.facts.earlier import before
 from pipelines.jobs.runs.backfill import run_backfill
@@ -355,6 +358,44 @@ def test_where_rows_cannot_be_read_the_files_that_are_damaged_are_what_is_found(
     assert {(each.table, each.expectation) for each in read_quality(house.root)} == {(about, "as_published")}
     assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - the command's flags
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+
+
+def overwritten(path: Path) -> None:
+    """Put another value into a table as a whole, as anybody may who has delta-rs."""
+    rows = DeltaTable(str(path)).to_pyarrow_table()
+    numbers = pc.if_else(pc.equal(rows["number"], 3), 777, rows["number"])
+    write_deltalake(str(path), rows.set_column(rows.column_names.index("number"), "number", numbers), mode="overwrite")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        overwritten,
+        lambda path: DeltaTable(str(path)).update(updates={"number": "777"}, predicate="number = 3"),
+        lambda path: DeltaTable(str(path)).delete("number = 3"),
+        lambda path: write_deltalake(str(path), DeltaTable(str(path)).to_pyarrow_table().slice(0, 2), mode="append"),
+    ],
+    ids=["overwritten", "updated", "deleted", "appended"],
+)
+def test_rows_that_somebody_else_changed_in_a_table_are_not_what_was_published(
+    house: House, change: Callable[[Path], object]
+) -> None:
+    """The files of the commits lie there as they were, and readers see others."""
+    house.backfill("2013-01-01", "2013-01-03")
+    change(stream_path(house.root, "punctual"))
+    for start in (None, "2013-01-02"):
+        assert check_flow("tiny", start, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+        printed = house.text
+        assert re.search(r"✗ FAILS  punctual .*\n.*\n.*streams/punctual.* is not ours and ", printed)
+        assert "note: nothing else was asked" in printed
+        assert printed.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    assert re.search(r"damaged +streams/punctual: [A-Z]+ in version \d+ is not ours and \w+ \w+", house.text)
+    with pytest.raises(JobError, match=r"streams/punctual: .* doctor tiny --repair puts the rows of the run back"):
+        report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    report_flow("tiny", None, "main", as_json=False, echo=house.tell)
 
 
 def test_after_two_applies_in_a_row_what_is_published_is_checked_as_before(house: House) -> None:

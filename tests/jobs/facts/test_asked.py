@@ -156,3 +156,35 @@ def test_what_a_day_was_rejected_for_is_told_until_it_runs_again(house: House) -
     assert next(said for said, held in told.items() if not held).endswith("equal to 3. (punctual)")
     run(house, 2, 3)
     assert [each.held for each in own(read_facts(about(), None))] == [True]
+
+
+@pytest.mark.usefixtures("numbers")
+@pytest.mark.parametrize(
+    "check",
+    [
+        "{expect_column_unique_value_count_to_be_between: {column: number, min_value: 20}}",
+        f"{{{BETWEEN}: {{column: number, max_value: 25, mostly: 0.5}}}}",
+    ],
+)
+def test_what_was_asked_of_days_together_is_on_no_page_of_a_day(house: House, check: str) -> None:
+    expecting(house, check)
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    (told,) = own(read_facts(about(), None))
+    assert told.held
+    facts = read_facts(about(2), None)
+    assert (own(facts), facts.not_asked) == ([], 1)
+    assert facts.next_step == "pulseline check tiny --start 2013-01-03 --end 2013-01-04"
+    check_flow("tiny", "2013-01-03", "2013-01-04", None, "main", as_json=False, echo=house.tell)
+    (told,) = own(read_facts(about(2), None))
+    assert (told.held, told.memory.standing) == (False, "newly failing")
+    assert own(read_facts(about(), None))[0].memory.standing == "newly failing"
+
+
+def test_the_headline_counts_the_rows_of_all_days_that_break_a_check(house: House, numbers: list[list[int]]) -> None:
+    expecting(house, most(3, "blocking"))
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    check_flow("tiny", "2013-01-03", "2013-01-04", None, "main", as_json=False, echo=house.tell)
+    facts = read_facts(about(), None)
+    (told,) = own(facts)
+    assert told.unexpected == sum(above(day, 3) for day in numbers)
+    assert f": {told.unexpected} rows break" in verdict(facts).sentence
