@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from expectations.decided import IN_EACH
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.jobs.facts.current import is_current
-from pipelines.jobs.facts.narrowed import is_of_each
+from pipelines.jobs.facts.narrowed import is_of_each, is_of_some
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
@@ -103,6 +103,29 @@ def _is_reason(about: Reported, check: Quality) -> bool:
     return entry is not None and entry.state is not State.PUBLISHED and is_current(about, check)
 
 
+def counting(about: Reported, judged: Sequence[Quality]) -> list[Quality]:
+    """Give the verdicts that count: of what readers see, and not asked once more since of a span that has all of it.
+
+    Args:
+        about: the run, or the interval of a page.
+        judged: verdicts, told by interval as `narrowed` does.
+    """
+    checks = [each for each in judged if is_current(about, each)]
+    wide: dict[Question, list[Quality]] = {}
+    for each in checks:
+        # Of an interval what a later check found of it stands beside it already.
+        if not each.commit and each.end - each.start >= 2 * about.flow.every:
+            wide.setdefault(question(each), []).append(each)
+    late = {id(each) for found in wide.values() for each in found for one in found if _is_newer(about, one, each)}
+    return [each for each in checks if id(each) not in late]
+
+
+def _is_newer(about: Reported, wide: Quality, check: Quality) -> bool:
+    """Say whether one verdict of many intervals tells, later, of each row that another of some of them told of."""
+    has_all = wide.start <= check.start and check.end <= wide.end
+    return has_all and wide.at > check.at and tells_of_each(about, wide)
+
+
 def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     """Give the published commits of which the flow has a check that nobody has asked of them.
 
@@ -126,7 +149,7 @@ def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
 
 def tells_of_each(about: Reported, wide: Quality) -> bool:
     """Say whether a verdict of many intervals is one of each of them: it was asked of each row, and none is let off."""
-    if not is_of_each(wide.expectation):
+    if not is_of_each(wide.expectation) or is_of_some(wide):
         return False
     own = (each for each in checks_asked(about).get(wide.table, ()) if each.label == wide.expectation)
     return not (wide.held and wide.unexpected) and not any("mostly" in each.arguments for each in own if not wide.held)

@@ -8,6 +8,7 @@ one interval.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import accumulate
@@ -47,6 +48,7 @@ BESIDE_OTHERS = frozenset(
     }
 )
 """Checks by which a row breaks what it keeps among fewer others."""
+OF_SOME = re.compile(r"\(asked of (\d+) of (\d+)")
 NAMES = {"commit": pa.int64(), "arrival": pa.timestamp("us", "UTC")}
 """Columns of a file of failing rows that say in which interval one is."""
 
@@ -66,17 +68,26 @@ def narrowed(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ...]:
         if is_current(about, each):
             own.setdefault((each.table, each.expectation, Span(each.start, each.end)), []).append(each)
     parts = _Parts(about, own)
-    return tuple(found for each in judged for found in (each, *parts.of(each)))
+    # What an earlier check found of an interval is known to a later one.
+    order = sorted(range(len(judged)), key=lambda place: judged[place].at)
+    told = {place: tuple(parts.told(judged[place])) for place in order}
+    return tuple(found for place, each in enumerate(judged) for found in (each, *told[place]))
 
 
 class _Parts:
     """Tells checks of longer spans by interval."""
 
-    def __init__(self, about: Reported, own: Mapping[tuple[str, str, Span], Sequence[Quality]]) -> None:
+    def __init__(self, about: Reported, own: dict[tuple[str, str, Span], list[Quality]]) -> None:
         self._about, self._own = about, own
 
-    def of(self, wide: Quality) -> Iterator[Quality]:
+    def told(self, wide: Quality) -> Iterator[Quality]:
         """Give what a check found of single intervals, where that is another thing than is known of them."""
+        for part in self._of(wide):
+            if is_current(self._about, wide):
+                self._own.setdefault((part.table, part.expectation, Span(part.start, part.end)), []).append(part)
+            yield part
+
+    def _of(self, wide: Quality) -> Iterator[Quality]:
         spans = [] if wide.commit else [each for each in self._spans(wide.table) if _is_longer(wide, each)]
         if not spans or not is_of_each(wide.expectation) or self._is_of_most(wide):
             return
@@ -91,6 +102,8 @@ class _Parts:
         places, upto = [at for at, _ in cases], [0, *accumulate(weight for _, weight in cases)]
         for span in before:
             last, count = before[span], upto[bisect_left(places, span.end)] - upto[bisect_left(places, span.start)]
+            if not count and is_of_some(wide):
+                continue
             is_known = last is not None and last.held == (not count) and last.unexpected in {count, 0}
             if not is_known or (last is not None and count and last.severity != wide.severity):
                 yield self._part(wide, span, count, last)
@@ -205,6 +218,12 @@ class _Parts:
 
 def _is_longer(wide: Quality, span: Span) -> bool:
     return wide.start <= span.start and span.end <= wide.end and (wide.start, wide.end) != span
+
+
+def is_of_some(wide: Quality) -> bool:
+    """Say whether a verdict is of some intervals of its span, by drawing: of the others it says nothing."""
+    asked = OF_SOME.search(wide.sentence) if wide.expectation == AS_RECOMPUTED else None
+    return asked is not None and asked[1] != asked[2]
 
 
 def is_of_each(expectation: str) -> bool:

@@ -19,8 +19,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
-from pipelines.jobs.facts.asked import not_asked, still_asked
-from pipelines.jobs.facts.current import is_current
+from pipelines.jobs.facts.asked import counting, not_asked, still_asked
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import PlanState
@@ -99,7 +98,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         certificate: of the whole run, where one was made.
     """
     judged = narrowed(about, still_asked(about, read_quality(about.root)))
-    checks = [each for each in judged if is_current(about, each)]
+    checks = counting(about, judged)
     flow = about.flow
     first, last = about.bounds
     plan = plan_of(about.known)

@@ -20,7 +20,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
-from pipelines.jobs.facts.asked import Question, not_asked, question, still_asked, tells_of_each
+from pipelines.jobs.facts.asked import Question, counting, not_asked, question, still_asked, tells_of_each
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.let_pass import undecided
@@ -139,7 +139,7 @@ def read_facts(
     is_told = about.span in {entry.span for entry in about.published}
     told = known or still_asked(about, read_quality(root))
     judged = before(told if known and is_told else narrowed(about, told), end)
-    checks = [each for each in judged if (start is None or start < each.end) and is_current(about, each)]
+    checks = [each for each in counting(about, judged) if start is None or start < each.end]
     first, last = about.bounds
     now = wall_ticks()
     return report.ReportFacts(

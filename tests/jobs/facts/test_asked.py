@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from expectations.report.calendar import CalendarState
 from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
+from pipelines.errors import Exit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.facts.home import red_days
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.runs.gate import RejectedError
@@ -188,3 +191,28 @@ def test_the_headline_counts_the_rows_of_all_days_that_break_a_check(house: Hous
     (told,) = own(facts)
     assert told.unexpected == sum(above(day, 3) for day in numbers)
     assert f": {told.unexpected} rows break" in verdict(facts).sentence
+
+
+def test_what_a_check_of_more_days_finds_mended_is_red_no_more(house: House) -> None:
+    """A day was added between: the spans of both checks differ, and one has all of the other's."""
+    run(house, 0, 1)
+    run(house, 1, 2)
+    file = next((house.root / "carry" / "beating.state").glob("c00000002-*"))
+    kept = file.read_bytes()
+    file.write_bytes(kept[:-9] + bytes([kept[-9] ^ 4]) + kept[-8:])
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    assert read_overview(about(), None).facts.calendar[1].state is CalendarState.RED
+    file.write_bytes(kept)
+    run(house, 2, 3)
+    assert read_overview(about(), None).facts.calendar[1].state is CalendarState.RED, "nobody has looked since"
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    overview = read_overview(about(), None)
+    assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
+    assert verdict(overview.facts).tone is Tone.GOOD
+    assert red_days(open_run("tiny", "main")) is None
+    # What is of some days alone stays.
+    file.write_bytes(kept[:-9] + bytes([kept[-9] ^ 4]) + kept[-8:])
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    check_flow("tiny", "2013-01-03", "2013-01-04", None, "main", as_json=False, echo=house.tell)
+    states = [day.state for day in read_overview(about(), None).facts.calendar]
+    assert states == [CalendarState.PUBLISHED, CalendarState.RED, CalendarState.PUBLISHED]
