@@ -157,6 +157,9 @@ class Memory:
         """Say how a point stands beside the one before."""
         now, before, again = self.points[place], self.before(place), self.judged_before(place)
         failed = [each is not None and not each.held for each in (before, again)]
+        if now.held and before is not None and self._was_found_behind(before, now):
+            # Nothing was wrong there when this was judged.
+            failed[0] = False
         if now.held:
             return VerdictStanding.FIXED if any(failed) else VerdictStanding.HOLDS
         return VerdictStanding.STILL if failed[0] else VerdictStanding.NEW
@@ -197,6 +200,14 @@ class Memory:
             if not point.held and point.commit is None and not self._failed_before(place)
             if any(each.span != point.span and each.covers(point) for each in wide)
         )
+
+    def _was_found_behind(self, failed: PastVerdict, now: PastVerdict) -> bool:
+        """Say whether a failure was found by a check of a longer span, later than another interval was judged."""
+        if failed.held or failed.commit is not None:
+            return False
+        first = [each for each in self.verdicts if each.span == failed.span and not each.held]
+        wide = [each for each in self.verdicts if each.span in self._covered and not each.held and each.covers(failed)]
+        return len(first) == 1 and any(each.at >= now.at for each in wide)
 
     def _failed_before(self, place: int) -> bool:
         before = self.judged_before(place)

@@ -103,8 +103,8 @@ def _broken(facts: ReportFacts, broken: ExpectationFacts) -> str:
     """Say which blocking expectation failed, for how many rows, and whether readers see them."""
     told = [each for each in broken.broken if not _passed_of(facts, broken, each)] or list(broken.broken)
     found = told[-1]
-    rejected = {commit.number for commit in facts.commits if commit.state == "rejected"}
-    is_refused, decided = found.commit in rejected, _passed(facts, broken)
+    unseen = {commit.number for commit in facts.commits if commit.state in {"rejected", "written"}}
+    is_refused, decided = found.commit in unseen, _passed(facts, broken)
     head = f"Commit {found.commit} is not published" if is_refused else "An expectation does not hold"
     number = found.unexpected if is_refused else sum(each.unexpected for each in told)
     rows = counted(number, "row breaks", "rows break") if number else "what is seen breaks"

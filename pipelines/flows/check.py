@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping  # noqa: TC003 - the codec reads the types of fields
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -48,6 +50,12 @@ class Check:
     def columns(self) -> tuple[str, ...]:
         """Name the columns that it is about."""
         return columns_asked(self.name, self.arguments)
+
+    @property
+    def asks(self) -> str:
+        """Give a mark of what it asks, of which rows: another severity, owner or remedy asks nothing else."""
+        asked = json.dumps([self.name, dict(self.arguments), self.where], sort_keys=True, default=str)
+        return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
     @property
     def in_order(self) -> bool:

@@ -186,6 +186,16 @@ def test_what_was_asked_of_all_days_together_alone_and_fails_is_told_of_them_and
     assert found.together == {("s", "unique"): whole.span}
 
 
+def test_what_a_later_check_alone_found_of_the_day_before_is_not_fixed_by_a_day_that_was_judged_earlier() -> None:
+    """A disk may harm any day: that of the last day nothing is wrong mends nothing."""
+    found = dataclasses.replace(verdict(3, "-", at=5), commit=None)
+    memory = Memory((*days("++++"), verdict(1, "+", at=5, days=4), verdict(1, "-", at=9, days=4), found))
+    assert memory.standing is VerdictStanding.HOLDS
+    changed = changes({NAME: memory})
+    assert changed is not None
+    assert (changed.fixed, changed.earlier) == ((), ((*NAME, found.span),))
+
+
 def test_what_held_of_days_together_is_no_news_beside_a_day_of_them_that_was_judged_since_and_fails() -> None:
     memory = Memory((verdict(1, "+", at=5, days=2), verdict(2, "-", at=6)))
     assert memory.standing is VerdictStanding.NEW

@@ -47,6 +47,8 @@ SCHEMA = pa.schema(
         pa.field("at", TIME),
     ]
 )
+WRITTEN = pa.schema([*SCHEMA, pa.field("asked", pa.string())])
+"""Columns of its files: what was asked stands beside the columns of the table, for tables of before lack it."""
 PLAIN = ("expectation", "table", "severity", "sentence", "remedy", "held", "looked_at", "unexpected", "commit")
 INSTANTS = {"span_start": "start", "span_end": "end", "at": "at"}
 SUFFIX = ".parquet"
@@ -78,6 +80,8 @@ class Quality:
     """0 where the published commits of a span were judged together."""
     at: int
     """Wall time of the judgement, in ticks."""
+    asked: str = ""
+    """What a team's own check asked (`Check.asks`); empty of all others, and of what older code judged."""
 
     @property
     def judged(self) -> str:
@@ -163,12 +167,13 @@ def _table(rows: Sequence[Quality]) -> pa.Table:
     columns |= {
         "judged": [row.judged for row in rows],
         "rows": [canonical_json([dict(each) for each in row.rows]) for row in rows],
+        "asked": [row.asked for row in rows],
     }
     arrays = [
         columns[field.name] if isinstance(columns[field.name], pa.Array) else pa.array(columns[field.name], field.type)
-        for field in SCHEMA
+        for field in WRITTEN
     ]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=WRITTEN)
 
 
 def _instants(values: Sequence[int]) -> pa.Array:
@@ -210,7 +215,7 @@ def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
         raise NotADirectoryError(errno.ENOTDIR, "a file lies where the table's folder would be")
     table = snapshot(path)
     files = [] if table is None else [str(file.path) for file in table.files.values()]
-    return dataset(files, SCHEMA).to_table(filter=where) if files else SCHEMA.empty_table()
+    return dataset(files, WRITTEN).to_table(filter=where) if files else WRITTEN.empty_table()
 
 
 def put_aside(root: Path) -> None:
@@ -230,7 +235,8 @@ def _read(found: pa.Table) -> list[Quality]:
         Quality(
             **{name: row[name] for name in PLAIN},
             rows=tuple(json.loads(row["rows"])),
+            asked=row["asked"] or "",
             **{own: values[place] for own, values in instants.items()},
         )
-        for place, row in enumerate(found.select([*PLAIN, "rows"]).to_pylist())
+        for place, row in enumerate(found.select([*PLAIN, "rows", "asked"]).to_pylist())
     ]

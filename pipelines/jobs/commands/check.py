@@ -204,7 +204,19 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
         if unasked:
             found = judge_reckoned(flow, changed, docs, name)
     at = wall_ticks()
-    write_quality(root, [Quality(**vars(each), start=start, end=end, commit=commit, at=at) for each in found])
+    asks = {(table, each.label): each.asks for table, checks in flow.expect.items() for each in checks}
+    rows = [
+        Quality(
+            **vars(each),
+            start=start,
+            end=end,
+            commit=commit,
+            at=at,
+            asked=asks.get((each.table, each.expectation), ""),
+        )
+        for each in found
+    ]
+    write_quality(root, rows)
     return Found(found, unasked)
 
 

@@ -1,7 +1,7 @@
 """Which verdicts are of what a flow asks now: one of a check that was changed, or is gone, answers another question.
 
-A team's own check is known by what it is about and by its sentence, which says its bounds. So days that were judged
-under other bounds are not told under those of now: nobody has asked them that yet.
+A verdict of a team's own check keeps a mark of what was asked. So days that were judged under other bounds are not told
+under those of now: nobody has asked them that yet. What older code judged is known by its sentence, which says them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ class Question(NamedTuple):
 
     table: str
     expectation: str
-    sentence: str
+    asked: str
     """Of a team's own check; empty of a law, of which the sentence may say what was usual then."""
 
 
 def question(check: Quality) -> Question:
     """Say what a verdict answers, of one interval or of many."""
-    said = check.sentence.replace(IN_EACH, "") if check.expectation.startswith(OWN) else ""
+    said = (check.asked or _said(check)) if check.expectation.startswith(OWN) else ""
     return Question(check.table, check.expectation, said)
+
+
+def _said(check: Quality) -> str:
+    return check.sentence.replace(IN_EACH, "")
 
 
 def still_asked(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ...]:
@@ -54,12 +58,12 @@ def still_asked(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ..
         about: the run, or the interval of a page.
         judged: all verdicts of the run.
     """
-    said = _sentences(about, judged)
-    found = ((each, _label(each, said)) for each in judged)
+    now = _Now(about, judged)
+    found = ((each, now.check_of(each)) for each in judged)
     return tuple(
-        each if label == each.expectation else replace(each, expectation=label)
-        for each, known in found
-        if (label := known or (each.expectation if _is_reason(about, each) else ""))
+        each if own is None else replace(each, expectation=own.label, asked=own.asks)
+        for each, own in found
+        if own is not None or not each.expectation.startswith(OWN) or _is_reason(about, each)
     )
 
 
@@ -68,34 +72,38 @@ def checks_asked(about: Reported) -> dict[str, Sequence[Check]]:
     return dict((about.known.flow_now or about.flow).expect)
 
 
-def _sentences(about: Reported, judged: Iterable[Quality]) -> dict[tuple[str, str], str]:
-    """Give the sentence of each check that the flow has, as it was asked last; empty where that is not known."""
-    said = {(table, each.label): "" for table, checks in checks_asked(about).items() for each in checks}
-    for each in sorted(judged, key=lambda each: each.at):
-        if (each.table, each.expectation) in said and not _says_nothing(each):
-            said[each.table, each.expectation] = question(each).sentence
-    return said
+class _Now:
+    """What a flow asks now, against which verdicts are held."""
+
+    def __init__(self, about: Reported, judged: Sequence[Quality]) -> None:
+        self._checks = checks_asked(about)
+        self._sentences: dict[tuple[str, str], str] = {}
+        """Of what older code judged, the words in which each check was asked last."""
+        own = {(table, each.label): each.asks for table, checks in self._checks.items() for each in checks}
+        for each in sorted(judged, key=lambda each: each.at):
+            about_it = (each.table, each.expectation)
+            if each.asked in {"", own.get(about_it)} and not _says_nothing(each):
+                self._sentences[about_it] = _said(each)
+
+    def check_of(self, verdict: Quality) -> Check | None:
+        """Give the check of now that a verdict answers; None where there is none."""
+        about = NUMBERED.sub("", verdict.expectation)
+        alike = (each for each in self._checks.get(verdict.table, ()) if NUMBERED.sub("", each.label) == about)
+        # The same check may stand there twice.
+        ranked = sorted(alike, key=lambda each: each.label != verdict.expectation)
+        return next((each for each in ranked if self._answers(verdict, each)), None)
+
+    def _answers(self, verdict: Quality, check: Check) -> bool:
+        if verdict.asked:
+            return verdict.asked == check.asks
+        if _says_nothing(verdict):
+            return verdict.expectation == check.label
+        return self._sentences.get((verdict.table, check.label), "") in {_said(verdict), ""}
 
 
 def _says_nothing(check: Quality) -> bool:
     """Say whether a verdict is of a table that never had a row: nothing was asked."""
     return check.sentence == f"{check.expectation} ({check.table})"
-
-
-def _label(check: Quality, said: dict[tuple[str, str], str]) -> str:
-    """Give the label of now of the check that a verdict is of; empty where there is none."""
-    if not check.expectation.startswith(OWN):
-        return check.expectation
-    own, sentence = (check.table, check.expectation), question(check).sentence
-    if own in said and (said[own] in {"", sentence} or _says_nothing(check)):
-        return check.expectation
-    about = NUMBERED.sub("", check.expectation)
-    others = (
-        label
-        for (table, label), words in said.items()
-        if table == check.table and NUMBERED.sub("", label) == about and words == sentence
-    )
-    return next(others, "")
 
 
 def _is_reason(about: Reported, check: Quality) -> bool:

@@ -317,7 +317,10 @@ def _counts(about: Reported, found: Sequence[Quality]) -> list[Quality]:
     """Give checks of different rows: of a commit that nobody sees only where no other rows of its span were judged."""
     published = {0, *(entry.commit for entry in about.published)}
     seen = [check for check in found if check.commit in published]
-    return [check for check in found if check in seen or not any(_covers(each, check) for each in seen)]
+    unseen = [check for check in found if check not in seen and not any(_covers(each, check) for each in seen)]
+    # Of a day that was refused and tried again both wait for somebody's word, and have the same rows.
+    again = [check for check in unseen if any(_covers(e, check) and e.commit > check.commit for e in unseen)]
+    return [check for check in found if check in seen or (check in unseen and check not in again)]
 
 
 def _covers(wide: Quality, check: Quality | CommitSpan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +11,14 @@ from expectations.report.calendar import CalendarState
 from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
+from pipelines.engine.commits.quality import read_quality, write_quality
 from pipelines.errors import Exit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.facts.home import red_days
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
-from pipelines.jobs.runs.gate import RejectedError
+from pipelines.jobs.runs.gate import RejectedError, hold
 from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
@@ -216,3 +218,42 @@ def test_what_a_check_of_more_days_finds_mended_is_red_no_more(house: House) -> 
     check_flow("tiny", "2013-01-03", "2013-01-04", None, "main", as_json=False, echo=house.tell)
     states = [day.state for day in read_overview(about(), None).facts.calendar]
     assert states == [CalendarState.PUBLISHED, CalendarState.RED, CalendarState.PUBLISHED]
+
+
+@pytest.mark.usefixtures("numbers")
+def test_a_check_that_was_changed_is_asked_of_nothing_until_somebody_does(house: House) -> None:
+    expecting(house, most(3))
+    facts = read_facts(about(), None)
+    assert (own(facts), facts.not_asked) == ([], 3)
+    assert "(not all were asked of 3 commits)" in verdict(facts).sentence
+    assert facts.next_step == "pulseline check tiny --start 2013-01-01 --end 2013-01-04"
+    expecting(house, most(100, "blocking"))
+    (told,) = own(read_facts(about(), None))
+    assert (told.held, told.checks, read_facts(about(), None).not_asked) == (True, 3, 0), "it asks what it asked before"
+
+
+def test_what_older_code_judged_is_known_by_its_words(house: House, numbers: list[list[int]]) -> None:
+    for each in read_quality(house.root):
+        write_quality(house.root, [replace(row, asked="") for row in read_quality(house.root, commit=each.commit)])
+    (told,) = own(read_facts(about(), None))
+    assert (told.held, told.checks) == (True, 3)
+    expecting(house, most(3))
+    run(house, 2, 3)
+    (told,) = own(read_facts(about(), None))
+    assert (told.held, told.looked_at) == (False, len(numbers[2]))
+    expecting(house, most(100))
+    (told,) = own(read_facts(about(), None))
+    assert (told.held, told.checks) == (True, 2), "the third day was asked something else last"
+
+
+def test_a_day_that_was_rejected_and_waits_again_counts_once(house: House) -> None:
+    expecting(house, most(3, "blocking"))
+    with pytest.raises(RejectedError):
+        run(house, 0, 1)
+    house.backfill(DAYS[0], DAYS[1], gate=hold)
+    check_flow("tiny", None, None, 2, "main", as_json=False, echo=house.tell)
+    facts = read_facts(about(), None)
+    (told,) = own(facts)
+    (found,) = told.broken
+    assert (told.checks, found.commit, told.unexpected) == (1, 2, found.unexpected)
+    assert verdict(facts).sentence.startswith(f"Commit 2 is not published: {told.unexpected} rows break")
