@@ -193,7 +193,7 @@ def test_what_a_later_check_alone_found_of_the_day_before_is_not_fixed_by_a_day_
     assert memory.standing is VerdictStanding.HOLDS
     changed = changes({NAME: memory})
     assert changed is not None
-    assert (changed.fixed, changed.earlier) == ((), ((*NAME, found.span),))
+    assert (changed.now, changed.fixed, changed.broken) == (found.span, (), (NAME,))
 
 
 def test_what_held_of_days_together_is_no_news_beside_a_day_of_them_that_was_judged_since_and_fails() -> None:
