@@ -53,6 +53,10 @@ COUNTED = {"result_format": "BASIC"}
 COUNTED_ON_SPARK = {**COUNTED, "partial_unexpected_count": 0}
 """Without a sample of values, for which Spark would scan all rows once more for each check; `Checkpoints` asks for the
 rows of those that are broken."""
+OF_VALUES = {"unexpected": "not in the set", "missing": "missing"}
+"""What of a set of values is counted, by how Great Expectations call it, and how we do."""
+MOST_VALUES = 20
+"""Values of a set that are named."""
 ASSET = "span"
 """What the context calls whatever rows are judged; results name each by its suite."""
 AS_FRAME = {"dataframe": DATAFRAME_REPLACEMENT_STR}
@@ -132,8 +136,11 @@ class Checkpoints:
         index: Sequence[str],
         size: Callable[[], int],
     ) -> Asked:
-        found = result.result
+        found, observed = result.result, _plain(result.result.get("observed_value"))
         unexpected, counted = int(found.get("unexpected_count") or 0), found.get("element_count")
+        if counted is None and any(found.get(f"{kind}_count") for kind in OF_VALUES):
+            # Of a set of values Great Expectations count values where of all else they count rows.
+            observed, unexpected = self._values(result, rows), 0
         told: tuple[tuple[Any, ...], ...] = ()
         if not result.success and 0 < unexpected <= MOST_ROWS:
             told = self._rows(result, rows, index)
@@ -142,7 +149,7 @@ class Checkpoints:
             sentence=_sentence(result),
             looked_at=size() if counted is None else int(counted),
             unexpected=unexpected,
-            observed=_plain(found.get("observed_value")),
+            observed=observed,
             rows=told,
         )
 
@@ -153,6 +160,19 @@ class Checkpoints:
         again = self._batch(given).validate(result.expectation_config.to_domain_obj(), result_format=wanted)
         found = again.result.get("unexpected_index_list") or []
         return tuple(sorted({tuple(_plain(each[name]) for name in index) for each in found}, key=_in_order))
+
+    def _values(self, result: Any, rows: pd.DataFrame | DataFrame) -> str:  # noqa: ANN401 - as above
+        """Name the values that should not be there, and those that should, the first of them by their texts."""
+        most = max(int(result.result.get(f"{kind}_count") or 0) for kind in OF_VALUES)
+        wanted = {"result_format": "BASIC", "partial_unexpected_count": min(most, MOST_ROWS)}
+        again = self._batch(rows).validate(result.expectation_config.to_domain_obj(), result_format=wanted)
+        told = []
+        for kind, words in OF_VALUES.items():
+            values = sorted(str(_plain(each)) for each in again.result.get(f"partial_{kind}_list") or ())
+            if values:
+                more = f" and {len(values) - MOST_VALUES:,} more" if values[MOST_VALUES:] else ""
+                told.append(f"{words}: {', '.join(values[:MOST_VALUES])}{more}")
+        return "; ".join(told)
 
     def _validated(
         self, suite: gx.ExpectationSuite, rows: pd.DataFrame | DataFrame, known: int | None = None

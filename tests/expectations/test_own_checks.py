@@ -411,3 +411,22 @@ def test_what_may_not_be_equal_is_said_so(given: dict[str, bool], told: str) -> 
     arguments = {"column_A": "due", "column_B": "posted", **given}
     check = Check(name="expect_column_pair_values_a_to_be_greater_than_b", arguments=arguments)
     assert sentence_of(AskedCheck(check, arguments)) == f"Values in due must always be {told} in posted."
+
+
+@pytest.mark.parametrize(
+    ("check", "seen"),
+    [
+        ("to_be_in_set: {column: size, value_set: [1]}", "not in the set: 2, 3"),
+        ("to_equal_set: {column: size, value_set: [1, 2, 9]}", "not in the set: 3; missing: 9"),
+        ("to_contain_set: {column: size, value_set: [1, 8, 9]}", "missing: 8, 9"),
+    ],
+)
+def test_of_a_set_of_values_those_are_named_that_break_it_and_no_rows_are_counted(
+    tmp_path: Path, either: SparkSession | None, check: str, seen: str
+) -> None:
+    """Great Expectations count values there, and of all other checks of columns rows."""
+    flow = flow_of(tmp_path, [f"expect_column_distinct_values_{check}"])
+    rows = table(odd=False).append_column("size", pa.array([1, *([2] * 40), *([3] * (ROWS - 41))], INT))
+    (found,) = judged(flow, rows, either)
+    assert (found.held, found.looked_at, found.unexpected) == (False, ROWS, 0)
+    assert found.rows == ({"observed_value": seen},)

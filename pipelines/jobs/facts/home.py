@@ -5,6 +5,7 @@ A run is told from its log, what was judged, and the end of its landing; no row 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +89,16 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
     try:
         return read(name, run)
     except (PulselineError, OSError, pa.ArrowException) as error:
-        said = f"It cannot be read: {named(' '.join(str(error).split()), name, run)}"[:MOST_SAID]
+        # What others wrote may be of types that nobody can compare: that they did says more.
+        why = next(_damage(name, run), "") or " ".join(str(error).split())
+        said = f"It cannot be read: {named(why, name, run)}"[:MOST_SAID]
         need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
         return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
+
+
+def _damage(name: str, run: str) -> Iterator[str]:
+    with suppress(PulselineError, OSError, pa.ArrowException):
+        yield from open_run_of_home(name, run).damaged
 
 
 def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:

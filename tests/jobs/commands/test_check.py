@@ -18,6 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
+from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import QualityLostError, landed_path, stream_path
 from pipelines.engine.commits.quality import quality_path, read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
@@ -31,8 +32,10 @@ from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import JobError, WrongUse
+from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts import views
 from pipelines.jobs.facts.earlier import before
+from pipelines.jobs.facts.home import read_home
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import blocking, hold
 from tests.engine.tasks import test_relations as relations
@@ -391,6 +394,8 @@ def test_rows_that_somebody_else_changed_in_a_table_are_not_what_was_published(
         assert printed.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
     show_status("tiny", "main", as_json=False, tell=house.tell)
     assert re.search(r"damaged +streams/punctual: [A-Z]+ in version \d+ is not ours and \w+ \w+", house.text)
+    (told,) = read_home(read_settings(), wall_ticks(), ["tiny"], lambda _: None).runs
+    assert any("streams/punctual: " in need.words and " is not ours and " in need.words for need in told.needs)
     with pytest.raises(JobError, match=r"streams/punctual: .* doctor tiny --repair puts the rows of the run back"):
         report_flow("tiny", None, "main", as_json=False, echo=house.tell)
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
