@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
-from pipelines.engine.commits.delta_log import checkpoint, checkpoint_version, create, mend, snapshot
+from pipelines.engine.commits.delta_log import LogFiles, checkpoint, checkpoint_version, create, mend, snapshot
 from pipelines.engine.commits.log import UNREADABLE
 from pipelines.engine.commits.paths import LOG, ConcurrentAddError, NewFile, QualityLostError, TornLogError
 from pipelines.engine.commits.table_log import TableChange, TableLog
@@ -51,7 +51,7 @@ WRITTEN = pa.schema([*SCHEMA, pa.field("asked", pa.string())])
 """Columns of its files: what was asked stands beside the columns of the table, for tables of before lack it."""
 PLAIN = ("expectation", "table", "severity", "sentence", "remedy", "held", "looked_at", "unexpected", "commit")
 INSTANTS = {"span_start": "start", "span_end": "end", "at": "at"}
-SUFFIX = ".parquet"
+SUFFIX, VERSION = ".parquet", ".json"
 TRIES = 5
 KEPT = 3_600
 """Seconds for which a replaced file stays."""
@@ -213,6 +213,10 @@ def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
     """Read the table as it is now; nothing where there is none."""
     if path.is_file():
         raise NotADirectoryError(errno.ENOTDIR, "a file lies where the table's folder would be")
+    for name in LogFiles.of(path).torn:
+        # A version has its name once all of it is on disk: what is left of one was told, unless nothing is.
+        if name.endswith(VERSION) and (path / LOG / name).stat().st_size:
+            raise TornLogError(str(path), name, "somebody or a disk changed it")
     table = snapshot(path)
     files = [] if table is None else [str(file.path) for file in table.files.values()]
     return dataset(files, WRITTEN).to_table(filter=where) if files else WRITTEN.empty_table()

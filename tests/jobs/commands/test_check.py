@@ -275,6 +275,7 @@ def first_file(quality: Path, pattern: str) -> Path:
     "damage",
     {
         "a version gone": lambda quality: first_file(quality, "_delta_log/*0.json").unlink(),
+        "a version cut": lambda quality: max(quality.glob("_delta_log/*.json")).write_bytes(b'{"add": {"path'),
         "a file gone": lambda quality: first_file(quality, "*.parquet").unlink(),
         "another bit": lambda quality: flipped(first_file(quality, "*.parquet")),
         "no folder": lambda quality: quality.rename(quality.with_name("away")) and quality.write_text(""),
