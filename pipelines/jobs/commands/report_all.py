@@ -17,7 +17,6 @@ from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.files import durable
 from pipelines.jobs.commands.report import INDEX, copy_rows, opened, page_name
 from pipelines.jobs.environment.settings import read_settings
-from pipelines.jobs.facts.asked import checks_asked
 from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in, stands
 from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -146,7 +145,7 @@ def _digest(seen: Overview, day: CalendarDay, around: report.Around) -> str:
         for part, entry in seen.by_day[day.start]
     ]
     verdicts = [verdict for verdict in seen.verdicts if verdict[0] < day.end]
-    told = [_writer(), commits, verdicts, repr(checks_asked(seen.about)), vars(around)]
+    told = [_writer(), commits, verdicts, seen.asked, vars(around)]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

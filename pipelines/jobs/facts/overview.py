@@ -19,7 +19,7 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
-from pipelines.jobs.facts.asked import counting, not_asked, still_asked
+from pipelines.jobs.facts.asked import checks_asked, counting, not_asked, still_asked
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import PlanState
@@ -83,6 +83,11 @@ class Overview:
                         found[starts[place]].append((part, entry))
                     place += 1
         return found
+
+    @cached_property
+    def asked(self) -> str:
+        """Spell the checks that the flow asks: pages say of which commits they were not."""
+        return repr(checks_asked(self.about))
 
     @cached_property
     def verdicts(self) -> tuple[tuple[int, str, int], ...]:
