@@ -120,9 +120,10 @@ def counting(about: Reported, judged: Sequence[Quality]) -> list[Quality]:
     """
     checks = [each for each in judged if is_current(about, each)]
     wide: dict[Question, list[Quality]] = {}
-    for each in checks:
-        # Of an interval what a later check found of it stands beside it already.
-        if not each.commit and each.end - each.start >= 2 * about.flow.every:
+    for each in judged:
+        # Of an interval what a later check found of it stands beside it already. One that held still says so of the
+        # rest of its span once an interval of it was run again; one that did not is told by its intervals then.
+        if not each.commit and each.end - each.start >= 2 * about.flow.every and (each.held or is_current(about, each)):
             wide.setdefault(question(each), []).append(each)
     late = {id(each) for found in wide.values() for each in found for one in found if _is_newer(about, one, each)}
     return [each for each in checks if id(each) not in late]

@@ -83,7 +83,8 @@ class _Parts:
     def told(self, wide: Quality) -> Iterator[Quality]:
         """Give what a check found of single intervals, where that is another thing than is known of them."""
         for part in self._of(wide):
-            if is_current(self._about, wide):
+            # Of an interval it counts on where another one of its span was run again.
+            if is_current(self._about, part):
                 self._own.setdefault((part.table, part.expectation, Span(part.start, part.end)), []).append(part)
             yield part
 

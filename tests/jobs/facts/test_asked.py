@@ -220,6 +220,25 @@ def test_what_a_check_of_more_days_finds_mended_is_red_no_more(house: House) -> 
     assert states == [CalendarState.PUBLISHED, CalendarState.RED, CalendarState.PUBLISHED]
 
 
+@pytest.mark.parametrize("again", [0, 2], ids=["of the longer one", "of both"])
+def test_what_was_found_mended_stays_so_when_another_day_of_the_checks_runs_again(house: House, again: int) -> None:
+    for day in range(3):
+        run(house, day, day + 1)
+    file = next((house.root / "carry" / "beating.state").glob("c00000002-*"))
+    kept = file.read_bytes()
+    file.write_bytes(kept[:-9] + bytes([kept[-9] ^ 4]) + kept[-8:])
+    found = check_flow("tiny", "2013-01-02", "2013-01-04", None, "main", as_json=False, echo=house.tell)
+    assert found == Exit.CHECK_FAILED
+    file.write_bytes(kept)
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    run(house, again, again + 1)
+    assert red_days(open_run("tiny", "main")) is None
+    overview = read_overview(about(), None)
+    assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
+    assert verdict(overview.facts).sentence.startswith("All ")
+    assert all(each.held for each in overview.facts.expectations)
+
+
 @pytest.mark.usefixtures("numbers")
 def test_a_check_that_was_changed_is_asked_of_nothing_until_somebody_does(house: House) -> None:
     expecting(house, most(3))
