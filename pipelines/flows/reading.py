@@ -53,6 +53,8 @@ SHORTEST = 60_000_000
 SHORTEST_KEPT = DAY // 24
 """The shortest time for which versions of tables stay: what somebody has open is to be there a while."""
 MOST_BUCKETS = 1_024
+OF_A_RUN = frozenset({"landed", "ledger"})
+"""What each run has beside its sources and streams, and counts and hashes under these names."""
 AUTO = "auto"
 
 
@@ -192,6 +194,8 @@ def _parts(top: Section, key: str, kind: str) -> Iterator[tuple[str, Section]]:
         parts = name.split(".") if kind == "stream" else [name]
         if not all(map(NAME.fullmatch, parts)) or (len(parts) > 1 and is_side(name)):
             raise inside.wrong(name, f"the name `{name}`", NAME_RULE)
+        if name in OF_A_RUN:
+            raise inside.wrong(name, f"`{name}`, a name that each run has of its own,", "another name")
         check_length(inside, name, name)
         yield name, inside.inner(name, f"{kind} `{name}`")
 

@@ -180,6 +180,8 @@ def test_a_flow_that_is_not_whole_is_refused(tmp_path: Path, text: str, line: in
         ("  beat: {heartbeat: d, interval: 1m}\n  c: {merge: [beet, d]}\n", 6, "unknown stream `beet`", "beat"),
         ("  a: {heartbeat: y, interval: 1m}\n", 5, "unknown stream `y` in stream `a`, expected `d`", None),
         ("  d: {heartbeat: d, interval: 1m}\n", 5, "the name of a source", None),
+        ("  ledger: {heartbeat: d, interval: 1m}\n", 5, "`ledger`, a name that each run has of its own", None),
+        ("  landed: {heartbeat: d, interval: 1m}\n", 5, "`landed`, a name that each run has of its own", None),
         ("  b: {heartbeat: b, interval: 1m}\n", 5, "a cycle, `b` reads `b`", None),
         (
             "  x: {heartbeat: d, interval: 1m}\n  a: {merge: [x, c]}\n  b: {merge: [x, a]}\n  c: {merge: [b, x]}\n",
