@@ -16,8 +16,16 @@ from pipelines.engine.commits.carry_format import require_current
 from pipelines.engine.commits.delta_log import check_columns, create, exists
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.commits.paths import NewFile, TableLostError, ledger_path, stream_path
+from pipelines.engine.commits.paths import (
+    NewFile,
+    SchemaChangedError,
+    TableLostError,
+    ledger_path,
+    stream_path,
+    table_name,
+)
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY
 from pipelines.engine.files.writing import Layout, Written
 from pipelines.engine.tasks.carry import Writes
@@ -333,7 +341,7 @@ def create_tables(
     for path, schema in wanted.items():
         if path in missing:
             create(path, schema)
-        known.check(path, schema)
+        _check_own(root, path, schema, known)
 
 
 def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen: ColumnsSeen | None = None) -> None:
@@ -350,7 +358,23 @@ def check_tables(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], seen:
     """
     known = seen or ColumnsSeen()
     for path, schema in table_schemas(root, flow, schemas).items():
-        known.check(path, schema)
+        _check_own(root, path, schema, known)
+
+
+def _check_own(root: Path, path: Path, schema: pa.Schema, seen: ColumnsSeen) -> None:
+    """See that a table has its columns; of one that somebody else gave others that is said, and not the flow's name.
+
+    Raises:
+        SchemaChangedError: the flow writes others.
+        ForeignWriteError: somebody else changed them.
+    """
+    try:
+        seen.check(path, schema)
+    except SchemaChangedError:
+        log = TableLog(path)
+        log.look(log_state(root).recorded.versions.get(table_name(root, path)))
+        log.refuse_foreign()
+        raise
 
 
 def table_schemas(root: Path, flow: Flow, schemas: Mapping[str, pa.Schema], leg: str = "") -> dict[Path, pa.Schema]:

@@ -52,6 +52,8 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
         )
     if stream not in takes:
         raise WrongUse(f"{known.name} has no source or stream `{stream}`{offered(stream, takes)}")
+    if stream in known.streams:
+        known.require_own_rows(stream)
     part = known if stream in known.sources else known.of(stream)
     rows = _landed(known, stream) if stream in known.sources else read_stream(part.root, stream, state=part.state)
     intervals = sum(entry.span.start < entry.span.end for entry in part.state.published)

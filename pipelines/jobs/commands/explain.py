@@ -91,6 +91,7 @@ def explain_row(flow: str, trace: str, run: str, tell: Tell, *, as_json: bool) -
     row = _named(known, trace)
     if not known.stands:
         raise WrongUse(known.nothing_yet())
+    known.require_own_rows()
     known = _as_made(known, row)
     there = LandedThere(known, row.landed_at, row.landed_place)
     lines = _lines(known, row, there)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import LEDGER_SCHEMA, TIME, canonical_json
+from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.paths import ledger_path
 from pipelines.engine.commits.readers import LEDGER_ORDER, rows_of
 from pipelines.jobs.environment.errors import WrongUse
@@ -74,6 +75,7 @@ def show_ledger(  # noqa: PLR0913 - the options of the command
     """
     known = open_run(flow, run)
     known.require_whole_log()
+    known.require_own_rows(LEDGER)
     if limit < 0:
         raise WrongUse(f"--limit must be 0 (all) or more; it is {limit}")
     every = ledger_counts(known)

@@ -51,6 +51,7 @@ def show_stream(  # noqa: PLR0913 - the options of the command
     known = open_run(flow, run)
     known.require_whole_log()
     _check(known, stream, kind, limit)
+    known.require_own_rows(stream)
     known = known.of(stream)
     commits = settled_commits(known.root, stream_path(known.root, stream), known.state)
     order = ("arrival", *known.order_key(stream), "place")

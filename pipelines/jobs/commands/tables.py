@@ -65,7 +65,7 @@ def tell_tables(asked: TablesQuery, tell: Callable[[str], None]) -> None:
             facts = {"table": short, "path": str(path), "version": version, "readers": lines}
             tell(json.dumps(facts) if asked.as_json else _words(facts))
     if not asked.as_json:
-        tell(_closing(known, asked.commit))
+        tell("; ".join(known.written_by_others) or _closing(known, asked.commit))
 
 
 def _short(known: KnownRun, part: KnownRun, name: str) -> str:

@@ -10,7 +10,7 @@ against those that its commit counted.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pipelines.engine.columnar.content import NOTHING, ContentHash, content_hash
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.commits.paths import COMMIT, landed_path, ledger_path, stream_path, table_name
+from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.commits.readers import are_as_hashed, require_not_older, rows_of_file
 from pipelines.engine.commits.table_log import harmful
 from pipelines.engine.files.folders import CARRY
@@ -35,7 +35,7 @@ from pipelines.engine.landing.manifest import check_files, load_manifest, verify
 from pipelines.flows.legs import MAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -104,27 +104,62 @@ def _table(root: Path, name: str, entries: Sequence[Entry], lists: FileLists, st
             files[file.name] = file
             wanted_by[file.name].append(commit)
     came: dict[int, ContentHash] = defaultdict(lambda: NOTHING)
-    others: list[tuple[Row, set[int]]] = []
+    others: list[tuple[NewFile, Row, set[int]]] = []
     table = snapshot(path)
     if table is not None:
         require_not_older(root, path, table.version, state)
-    columns = None if table is None else frozenset(table.schema.names)
+    # One that somebody overwrote with other columns is told by that: its own files hold what they held.
+    columns = frozenset(table.schema.names) if table is not None and COMMIT in table.schema.names else None
     for file in files.values():
         found, changed = _examined(path, file, columns, said)
         for commit, content in found.items():
             came[commit] += content
         if changed:
-            others.append((changed, {*found, *wanted_by[file.name]}))
+            others.append((file, changed, {*found, *wanted_by[file.name]}))
     wrong = {commit for commit, text in said.items() if came[commit].text != text}
     odd: dict[int, list[Row]] = defaultdict(list)
-    for changed, commits in others:
-        # Of a file that several share those are changed whose rows are others; of files that were swapped all are.
-        for commit in commits & wrong or commits:
+    beside = _CommitsBeside(root, path, columns, lists, state)
+    for file, changed, commits in others:
+        # Of a file that several share those are changed whose rows are others, nobody asked of them or not; of files
+        # that were swapped all are.
+        is_of_rows = changed.keys().isdisjoint({"problem", "bounds"})
+        is_beside = is_of_rows and not commits & wrong and beside.has_changed(file, name, said)
+        for commit in () if is_beside else commits & wrong or commits:
             odd[commit].append(changed)
     offenders = [_offender(commit, said[commit], came[commit], odd[commit]) for commit in sorted({*odd, *wrong})]
     offenders += _by_others(root, path, lists, state)
     looked_at = sum(content.rows for content in came.values())
     return Reckoned(law=as_published(name), looked_at=looked_at, unexpected=_rows_in(offenders), rows=tuple(offenders))
+
+
+@dataclass(frozen=True)
+class _CommitsBeside:
+    """Commits whose rows stand in a file beside those of others that are asked of."""
+
+    root: Path
+    path: Path
+    """The table's folder."""
+    columns: frozenset[str] | None
+    lists: FileLists
+    state: LogState
+
+    def has_changed(self, file: NewFile, name: str, asked: Collection[int]) -> bool:
+        """Say whether a file has rows of a commit that nobody asks of, and whose content is another now."""
+        commits = rows_of_file(self.path, file, self.columns)[COMMIT].unique().to_pylist()
+        return any(self._is_another(name, commit) for commit in commits if commit not in asked)
+
+    def _is_another(self, name: str, commit: int) -> bool:
+        entry = self.state.commits.get(commit)
+        if entry is None or name not in entry.hashes:
+            return True
+        came, said = NOTHING, {commit: entry.hashes[name]}
+        try:
+            for file in self.lists.holder(table_name(self.root, self.path), commit):
+                found = dict(_by_commit(rows_of_file(self.path, file, self.columns), said))
+                came += found.get(commit, NOTHING)
+        except (FileDamagedError, TableLostError):
+            return True
+        return came.text != said[commit]
 
 
 def _by_others(root: Path, path: Path, lists: FileLists, state: LogState) -> list[Row]:

@@ -32,6 +32,7 @@ from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import LEDGER, CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.packed import opened
+from pipelines.engine.files.parquet import naming_the_damaged
 from pipelines.engine.landing.errors import RowsRemovedError
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.flows.model import Source
@@ -369,11 +370,15 @@ def heard_of(sequence: LandedSequence, source: str, key: Sequence[str]) -> Lande
         sequence: that is kept.
         source: its name.
         key: columns of its key.
+
+    Raises:
+        FileDamagedError: its file is not as it was written.
     """
     landed, payload = sequence.sources[source], sequence.payload(source).names
     groups = () if landed.referenced is not None else landed.groups(lambda _: True)
     if groups:
-        with opened(sequence.path(landed)) as file:
+        path = sequence.path(landed)
+        with naming_the_damaged([path]), opened(path) as file:
             told = _footer(file, groups, payload)
             if told is not None:
                 keys = _keys(file.iter_batches(row_groups=list(groups), columns=list(key)), key)

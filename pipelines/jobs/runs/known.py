@@ -249,7 +249,7 @@ class KnownRun:
         doctor = self.command("doctor")
         return (
             *(f"{each}: {doctor} says more" for each in self._ahead()),
-            *(f"{each}: {doctor} --repair puts the rows of the run back" for each in self._by_others()),
+            *self.written_by_others,
             *(
                 f"{name} is an older copy of itself, or its newest versions are gone: {doctor} says more"
                 for name in self._older()
@@ -263,12 +263,17 @@ class KnownRun:
         if held > _newest(self.state) and held > _newest(log_state(self.root)):
             yield f"tables hold commit {held}, and `commits` does not have it as published"
 
-    def _by_others(self) -> Iterator[str]:
-        """Say what others wrote to a table: readers see other rows than the run published."""
+    @property
+    def written_by_others(self) -> Iterator[str]:
+        """Say what others wrote to the tables, and what mends it: readers see other rows than the run published."""
         for part in self.parts:
             for path in data_tables(part.root):
-                for each in harmful(path, part.state.recorded.versions.get(table_name(part.root, path))):
-                    yield f"{path.relative_to(self.root).as_posix()}: {each.words}"
+                for told in self._by_others_in(part, path):
+                    yield f"{told}: {self.command('doctor', '--repair')} puts the rows of the run back"
+
+    def _by_others_in(self, part: KnownRun, path: Path) -> Iterator[str]:
+        for each in harmful(path, part.state.recorded.versions.get(table_name(part.root, path))):
+            yield f"{path.relative_to(self.root).as_posix()}: {each.words}"
 
     def _older(self) -> Iterator[str]:
         """Name the tables that were further once."""
@@ -285,6 +290,24 @@ class KnownRun:
         """
         for ahead in self._ahead():
             raise JobError(f"what is published must stand in the log of the run: {ahead}: {self.command('doctor')}")
+
+    def require_own_rows(self, *tables: str) -> None:
+        """See that the rows of some tables are those that the run published, of a command that tells them.
+
+        Args:
+            tables: streams, or `ledger`; all of the run where none is named.
+
+        Raises:
+            JobError: somebody else has changed them.
+        """
+        for part in self.parts:
+            for path in data_tables(part.root):
+                for told in self._by_others_in(part, path) if not tables or path.name in tables else ():
+                    repair = self.command("doctor", "--repair")
+                    raise JobError(
+                        f"rows that are told must be those that the run published: {told}: {repair} puts them back; "
+                        f"the table as it is now: {self.command('tables')}"
+                    )
 
     def require_undamaged(self) -> None:
         """See that what is published is there, of a command that reads no table itself.

@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
 from pipelines.engine.commits.lease import wall_ticks
-from pipelines.engine.commits.paths import QualityLostError, landed_path, stream_path
+from pipelines.engine.commits.paths import ForeignWriteError, QualityLostError, landed_path, stream_path
 from pipelines.engine.commits.quality import quality_path, read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
 from pipelines.engine.files import packed
@@ -29,8 +29,12 @@ from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_commit, check_flow, check_span
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.expect import propose
+from pipelines.jobs.commands.explain import explain_row
 from pipelines.jobs.commands.report import report_flow
+from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import read_settings
 from pipelines.jobs.facts import views
@@ -339,13 +343,22 @@ def test_the_command_says_what_holds_and_what_does_not(house: House) -> None:
     assert told.endswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-03")
 
 
-@pytest.mark.parametrize("shorter", [False, True])
-@pytest.mark.parametrize("where", ["landed/00000002/trips", "streams/punctual"])
+@pytest.mark.parametrize(
+    ("where", "shorter", "asked"),
+    [
+        ("landed/00000002/trips", False, True),
+        ("landed/00000002/trips", True, True),
+        ("landed/00000002/trips", False, False),
+        ("streams/punctual", False, True),
+        ("streams/punctual", True, True),
+    ],
+)
 def test_where_rows_cannot_be_read_the_files_that_are_damaged_are_what_is_found(
-    house: House, where: str, *, shorter: bool
+    house: House, where: str, *, shorter: bool, asked: bool
 ) -> None:
     flow, own = house.config / "flows" / "tiny.yaml", "expect: [{expect_column_values_to_not_be_null: {column: line}}]"
-    flow.write_text(flow.read_text().replace("arrival: went}", f"arrival: went, {own}}}"))
+    if asked:
+        flow.write_text(flow.read_text().replace("arrival: went}", f"arrival: went, {own}}}"))
     house.backfill("2013-01-01", "2013-01-03")
     about = "trips" if "landed" in where else "punctual"
     table = rows_of(house.root, stream_path(house.root, "punctual"), [2], pa.schema([]), log_state(house.root))
@@ -371,15 +384,33 @@ def overwritten(path: Path) -> None:
     write_deltalake(str(path), rows.set_column(rows.column_names.index("number"), "number", numbers), mode="overwrite")
 
 
+def shown(house: House) -> None:
+    show_stream("tiny", "punctual", None, None, 0, "csv", "main", house.tell)
+
+
+def proposed(house: House) -> None:
+    propose("tiny", "punctual", "main", False, house.tell)  # noqa: FBT003 - the command's flag
+
+
+def traced(house: House) -> None:
+    explain_row("tiny", "trips@2013-01-01T12:00:00/1", "main", house.tell, as_json=False)
+
+
+def reshaped(path: Path) -> None:
+    """Put other columns into a table, and none of its own."""
+    write_deltalake(str(path), pa.table({"a": [1, 2]}), mode="overwrite", schema_mode="overwrite")
+
+
 @pytest.mark.parametrize(
     "change",
     [
         overwritten,
+        reshaped,
         lambda path: DeltaTable(str(path)).update(updates={"number": "777"}, predicate="number = 3"),
         lambda path: DeltaTable(str(path)).delete("number = 3"),
         lambda path: write_deltalake(str(path), DeltaTable(str(path)).to_pyarrow_table().slice(0, 2), mode="append"),
     ],
-    ids=["overwritten", "updated", "deleted", "appended"],
+    ids=["overwritten", "reshaped", "updated", "deleted", "appended"],
 )
 def test_rows_that_somebody_else_changed_in_a_table_are_not_what_was_published(
     house: House, change: Callable[[Path], object]
@@ -399,6 +430,14 @@ def test_rows_that_somebody_else_changed_in_a_table_are_not_what_was_published(
     assert any("streams/punctual: " in need.words and " is not ours and " in need.words for need in told.needs)
     with pytest.raises(JobError, match=r"streams/punctual: .* doctor tiny --repair puts the rows of the run back"):
         report_flow("tiny", None, "main", as_json=False, echo=house.tell)
+    for tell in (shown, proposed, traced):
+        with pytest.raises(JobError, match=r"streams/punctual: .* is not ours .* doctor tiny --repair puts them back"):
+            tell(house)
+    show_stream("tiny", "beating", None, None, 3, "csv", "main", house.tell)
+    tell_tables(TablesQuery(flow="tiny", run="main", stream="punctual", commit=None, as_json=False), house.tell)
+    assert house.text.splitlines()[-1].endswith("pulseline doctor tiny --repair puts the rows of the run back")
+    with pytest.raises(ForeignWriteError, match=r"streams/punctual must be written by its run alone"):
+        house.backfill("2013-01-03", "2013-01-04")
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - the command's flags
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
     report_flow("tiny", None, "main", as_json=False, echo=house.tell)

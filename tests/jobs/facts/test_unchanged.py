@@ -15,6 +15,7 @@ import pytest
 
 from pipelines.engine.commits.paths import TableLostError, landed_path, ledger_path, stream_path
 from pipelines.engine.commits.readers import log_state, read_stream, rows_of
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.told_at_landing import landings_told
@@ -102,6 +103,25 @@ def test_one_changed_value_is_found_with_its_file_and_commit(here: Trial) -> Non
     assert (offender["commit"], offender["file"]) == (2, file)
     assert offender["rows"] == rows.num_rows
     assert offender["published"] != offender["found"]
+
+
+def test_of_days_that_share_a_file_the_one_whose_value_changed_is_found_whichever_are_asked_of(house: House) -> None:
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", at_once="3"), house.tell)
+    known = open_run("tiny", "main")
+    [name] = rows_of(known.root, stream_path(known.root, "punctual"), [1, 2, 3], pa.schema([]), known.state).files
+    rows = pq.read_table(name)
+    place = rows["commit"].to_pylist().index(2)
+    numbers = rows["number"].to_pylist()
+    numbers[place] = 99_999
+    at = rows.schema.get_field_index("number")
+    pq.write_table(rows.set_column(at, rows.schema.field(at), pa.array(numbers, rows.schema.field(at).type)), name)
+    flow = load_flow(read_settings(), "tiny")
+    told = {}
+    for asked in ([1], [2], [3], [1, 3], [1, 2, 3]):
+        entries = tuple(entry for entry in known.state.published if entry.commit in asked)
+        found = unchanged(flow, known.root, JudgedCommits(entries=entries, earlier=()), known.state)
+        told[tuple(asked)] = [row["commit"] for each in found for row in each.rows]
+    assert told == {(1,): [], (2,): [2], (3,): [], (1, 3): [], (1, 2, 3): [2]}
 
 
 def test_two_files_that_were_swapped_are_found_though_no_row_is_missing(here: Trial) -> None:
