@@ -14,6 +14,8 @@ from pipelines.flows.offered import offers
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow
 
+OWN = "expect_"
+"""How the names of a team's own checks begin, and none of those that every flow has."""
 OF_INTERVALS = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
 """Checks whose arguments are of one interval, as the gate asks them: several intervals are asked one by one."""
 IN_ORDER = ("expect_column_values_to_be_increasing", "expect_column_values_to_be_decreasing")

@@ -26,7 +26,7 @@ from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_f
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.parquet import FileDamagedError
-from pipelines.engine.landing.errors import LandingError, SequenceBrokenError
+from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
 from pipelines.engine.live.relanding import can_land_again, can_land_in_place, free_from, is_ready
@@ -327,6 +327,8 @@ def _in_place(root: Path, number: int, sentence: str, *, recorded: bool, back: s
 
 def _why(problem: Exception) -> str:
     """Say what is wrong with a sequence, and not what to do: that a finding says itself."""
+    if isinstance(problem, ReferenceBrokenError):
+        return f"{problem.folder} must be what it was, and {problem.problem}"
     return f"it has {problem.problem}" if isinstance(problem, SequenceBrokenError) else str(problem)
 
 

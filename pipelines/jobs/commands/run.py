@@ -308,6 +308,8 @@ def facts_of(entry: Entry) -> dict[str, object]:
 
 VERDICT = re.compile(r"(\d+) of (\d+) expectations hold")
 """What a commit says that nobody had to decide of."""
+UNREAD = ("unreadable_row", "missing_column")
+"""Reasons for which rows of files do not land."""
 FEWER = 2
 """How many times fewer rows than before are told."""
 MOST_WARNINGS = 3
@@ -377,7 +379,7 @@ def unread(entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
     for entry in entries:
         lines = entry.counts.get(LEDGER, {})
         for source, rows in rows_of_commit(entry, "landed").items():
-            lost = lines.get(f"{source} unreadable_row dropped", 0) if isinstance(lines, dict) else 0
+            lost = sum(lines.get(f"{source} {why} dropped", 0) for why in UNREAD) if isinstance(lines, dict) else 0
             before = found.get(source, (0, 0))
             found[source] = before[0] + rows, before[1] + lost
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from expectations.decided import IN_EACH
 from pipelines.engine.commits.entry import CommitKind, State
+from pipelines.flows.check import OWN
 from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.narrowed import is_of_each, is_of_some
 from pipelines.jobs.runs.counts import counted
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pipelines.flows.check import Check
     from pipelines.jobs.facts.report import Reported
 
-OWN = "expect_"
-"""How the names of Great Expectations' checks begin, and none of ours."""
 NUMBERED = re.compile(r" #\d+$")
 """How a label ends of which there are several; the first has none."""
 

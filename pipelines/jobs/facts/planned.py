@@ -91,6 +91,8 @@ class RunPlan:
     """What its sources may hold otherwise was not read, and why; nothing where all was looked at."""
     is_unreadable: bool = False
     """Whether that is because it cannot be read."""
+    damage: str = ""
+    """Of that, what is wrong with what landed: files of the run, and not of its sources."""
 
     @cached_property
     def left(self) -> tuple[PlannedInterval, ...]:

@@ -6,6 +6,7 @@ import json
 import shlex
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.arrived import Standing
-from pipelines.engine.landing.errors import LandingError
+from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
 from pipelines.engine.landing.index import changed_sources, must_be_read
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.catalog import open_recorded
@@ -106,8 +107,11 @@ def plan_of(known: KnownRun) -> RunPlan:
     try:
         return _glanced(known, flow)
     except UNREADABLE as error:
-        why = f"what its sources hold now cannot be read ({' '.join(str(error).split())[:MOST_SAID]})"
-        return replace(_planning(flow, state).plan(), unread=why, is_unreadable=True)
+        said = shorten(str(error), MOST_SAID, placeholder=" …")
+        is_ours = isinstance(error, SequenceBrokenError) and not isinstance(error, ReferenceBrokenError)
+        why = f"what {'landed' if is_ours else 'its sources hold now'} cannot be read ({said})"
+        damage = said if is_ours else ""
+        return replace(_planning(flow, state).plan(), unread=why, is_unreadable=True, damage=damage)
     except GridError:
         why = "the grid of the flow's file is not that of the run"
         return replace(_planning(made, state).plan(), unread=why)
@@ -210,7 +214,8 @@ def summary(plan: RunPlan) -> str:
     if not plan.found:
         return "nothing is published, and the flow does not say what its sources hold: give --start and --end"
     if not plan.left:
-        return f"{counted(len(plan.found), 'interval')} as they should be; nothing to run"
+        are = f"{counted(len(plan.found), 'interval')} as {'they' if plan.found[1:] else 'it'} should be"
+        return f"{are}; nothing to run"
     took = f"about {plan.seconds:.0f} s" if plan.seconds >= 1 else "less than a second"
     cost = f", {took} of work for the operators, by what was measured" if plan.seconds else ""
     follow = sum(each.follows for each in plan.left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -66,6 +67,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
     live = _read(lambda: live_of(known, now) or {}, {}, damaged) or None
     is_known = len(damaged) == before
     plan = plan_of(known)
+    damaged += [_damage(plan.damage)] if plan.damage else []
     facts: Facts = {
         "flow": known.name,
         "run": known.run,
@@ -118,9 +120,12 @@ def _read(find: Callable[[], Facts], otherwise: Facts, damaged: list[str]) -> Fa
     try:
         return find()
     except (OSError, pa.ArrowException, FileDamagedError, SequenceBrokenError) as error:
-        said = " ".join(str(error).split())[:MOST_SAID]
-        damaged.append(f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again")
+        damaged.append(_damage(shorten(str(error), MOST_SAID, placeholder=" …")))
         return otherwise
+
+
+def _damage(said: str) -> str:
+    return f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again"
 
 
 def _unsettled(known: KnownRun) -> int | None:

@@ -33,7 +33,7 @@ from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import data_tables, lands_elsewhere, table_name
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.sweep import opened
-from pipelines.engine.commits.table_log import harmful
+from pipelines.engine.commits.table_log import NO_VERSION, harmful
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
@@ -276,9 +276,11 @@ class KnownRun:
             yield f"{path.relative_to(self.root).as_posix()}: {each.words}"
 
     def _older(self) -> Iterator[str]:
-        """Name the tables that were further once."""
+        """Name the tables that were further once, or whose log is gone."""
         for part in self.parts:
-            for name, version in versions_now(part.root).items():
+            now = versions_now(part.root)
+            gone = dict.fromkeys(part.state.recorded.versions.keys() - now.keys(), NO_VERSION)
+            for name, version in sorted({**now, **gone}.items()):
                 if part.state.is_older(name, version):
                     yield (part.root / name).relative_to(self.root).as_posix()
 

@@ -188,7 +188,7 @@ def test_a_run_of_which_more_rows_could_not_be_read_than_could_says_so(
 ) -> None:
     monkeypatch.setenv("PULSELINE_HOME", str(tmp_path / "home"))
     (tmp_path / "own.yaml").write_text(
-        "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, v: float64, at: timestamp}}, "
+        "flow: own\nsources:\n  rows: {feed: {csv: rows*.csv, types: {k: string, v: float64, at: timestamp}}, "
         "key: k, time: at, arrival: at}\nstreams:\n  once: {deduplicate: rows, on: at, within: 1h}\n"
     )
     wanted = RunRequest(
@@ -202,3 +202,8 @@ def test_a_run_of_which_more_rows_could_not_be_read_than_could_says_so(
         notes = [line for line in told if line.startswith("note: ")]
         said = f"note: 2 rows of `rows` could not be read, and 1 could: pulseline ledger {tmp_path}/own.yaml says what"
         assert [line.startswith(said) for line in notes] == ([True] if is_told else [])
+    # A file whose column has another name now replaces a day by nothing, which is told.
+    (tmp_path / "rows2.csv").write_text("k,v,at\na,1.5,2013-01-02T02:00:00Z\n")
+    (tmp_path / "rows.csv").write_text("k,value,at\na,1.5,2013-01-01T02:00:00Z\na,2.5,2013-01-01T03:00:00Z\n")
+    run_flow(wanted, told.append)
+    assert any(line.startswith("note: 2 rows of `rows` could not be read, and 0 could: ") for line in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -95,6 +96,19 @@ def test_a_row_that_went_from_a_leg_is_found(regional: House) -> None:
     assert code == 1
     assert {("timed.ordered", "account_holds"), ("timed.ordered", "as_published"), ("last", "account_holds")} <= broken
     assert found[-1]["next"] == "pulseline replay tiny"
+
+
+def test_what_a_team_asks_of_values_leads_to_the_rows_and_not_to_a_replay(regional: House) -> None:
+    file = regional.config / "flows" / "tiny.yaml"
+    own = "{expect_column_values_to_be_between: {column: number, max_value: 3}}"
+    text = re.sub(r"(  trips: \{.*)\}\n", rf"\1, expect: [{own}]}}\n", file.read_text())
+    assert own in text
+    file.write_text(text)
+    code, found = checked(regional)
+
+    assert code == 1
+    assert [each["table"] for each in found[:-1] if not each["held"]] == ["trips"]
+    assert found[-1]["next"] == "pulseline report tiny"
 
 
 def test_a_run_in_one_piece_is_checked_as_before(house: House) -> None:

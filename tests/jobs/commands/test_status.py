@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -362,6 +363,21 @@ def test_where_files_are_gone_or_torn_the_rest_is_told_and_what_to_do(
     assert text.endswith("next: pulseline doctor tiny")
     house.printed.clear()
     assert facts(house)["published"]["commits"] == 3
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ("ledger/_delta_log", "damaged    ledger is an older copy of itself, or its newest versions are gone: "),
+        ("landed/00000002/manifest.json", "damaged    a file of the run is gone or cannot be read (a landed sequence"),
+    ],
+)
+def test_what_no_run_goes_on_from_is_told_and_led_out_of(house: House, gone: str, told: str) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    shutil.move(house.root / gone, house.root.parent / "gone")
+    text = status(house)
+    assert told in text
+    assert text.endswith("next: pulseline doctor tiny")
 
 
 def test_where_the_log_lost_its_newest_versions_nobody_says_that_nothing_was_published(house: House) -> None:
