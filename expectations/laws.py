@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 BLOCKING, WARNING = "blocking", "warning"
 EVENTS = ("data", "start", "end")
 """Kinds of rows that carry what a source sent; timers and CTIs are made."""
-JUDGED = "__judged"
+JUDGED = "__pulseline_judged"
 """True on rows that are judged, false on timers and promises taken along from before them."""
-BOUND = "__bound"
+BOUND = "__pulseline_bound"
 """Event time of the governor; null where there is none yet."""
-GOVERNED = "__governed"
+GOVERNED = "__pulseline_governed"
 """The governor itself, of a row that is shown."""
 ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
 AS_PUBLISHED, TOLD_AT_LANDING, AS_RECOMPUTED = "as_published", "told_at_landing", "as_recomputed"
@@ -36,6 +36,8 @@ USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS = "usual_volume", "usual_ledger", "usual
 KEYS_SPEAK, PORTS_SPEAK = "keys_speak", "ports_speak"
 OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS, KEYS_SPEAK, PORTS_SPEAK})
 """Laws that count intervals or keys, not rows."""
+OF_FILES = frozenset({AS_PUBLISHED, AS_RECOMPUTED})
+"""Laws whose cases are files and intervals, each with rows."""
 OF_ACCOUNTS = frozenset({ACCOUNT_HOLDS, FEW_HELD})
 """Laws of the account of an operator; all others are of the rows of a table."""
 HELD_PERCENT = 20
@@ -77,7 +79,7 @@ class Law:
     same_arrival: bool = False
     """Whether those that came at the instant of a row bind it too, also behind it."""
     broken: str = ""
-    """SQL: what is true of a row that breaks the law, given `__bound`."""
+    """SQL: what is true of a row that breaks the law, given `__pulseline_bound`."""
 
     @property
     def of_rows(self) -> bool:
@@ -121,7 +123,7 @@ def marks(laws: Sequence[Law], rows: str) -> str:
 
     Args:
         laws: of one table.
-        rows: a view with the columns of a stream and `__judged`. Rows that neither bind nor are bound are left out.
+        rows: a view with the columns of a stream and `JUDGED`. Rows that neither bind nor are bound are left out.
     """
     bounds = [f"{law.newest_of(law.value)} AS {quoted(f'{BOUND}_{law.name}')}" for law in laws]
     kept = [f"NOT {law.is_broken(quoted(f'{BOUND}_{law.name}'))} AS {quoted(law.name)}" for law in laws]

@@ -30,7 +30,9 @@ AT_ONCE = 20_000
 HELD_AGAINST = "held_against"
 """Time of the governor, in the file of all rows."""
 BEFORE, AFTER = 3, 1
-BAD, NEAR, POSITION = "__bad", "__near", "__position"
+CONTEXT = ("governed_by", "around")
+"""What a row is told with, beside its columns."""
+BAD, NEAR, POSITION = "__pulseline_bad", "__pulseline_near", "__pulseline_position"
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -168,7 +170,9 @@ def _with_context(
 
 
 def _told(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in {GOVERNED, BAD, POSITION, JUDGED}}
+    """Give a row's columns; one that is called as what stands beside them is told under another name."""
+    told = {name: value for name, value in row.items() if name not in {GOVERNED, BAD, POSITION, JUDGED}}
+    return {f"{name}_" if name in CONTEXT else name: value for name, value in told.items()}
 
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:

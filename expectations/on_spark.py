@@ -108,7 +108,7 @@ class SparkView:
             session.catalog.dropTempView(ROWS)
 
     def _batch(self, columns: Sequence[str]) -> DataFrame:
-        """Put rows and what binds from before them into one frame, told apart by `__judged`."""
+        """Put rows and what binds from before them into one frame, told apart by `__pulseline_judged`."""
         from pyspark.sql import functions as sql
 
         rows = self.rows.select(*(sql.col(quoted(name)) for name in columns))

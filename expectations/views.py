@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from expectations.laws import Law
 
-AT = "__at"
+AT = "__pulseline_at"
 """Arrival in ticks: a column of frames that Great Expectations look at row by row."""
 Truth = Callable[[str, pa.Table], pa.ChunkedArray]
 """Says of each row whether an expression is true."""
@@ -41,7 +41,7 @@ class View(Protocol):
         """Give a frame for Great Expectations: a row a judged row, a boolean column a law, true where it is kept."""
 
     def ask(self, query: str, columns: Sequence[str]) -> pa.Table:
-        """Answer a query, in Spark's SQL, over `ROWS`: some columns of the rows and of those before, and `__judged`."""
+        """Answer a query, in Spark's SQL, over `ROWS`: some columns of the rows and of those before, and `JUDGED`."""
 
     def whole(self, arrivals: Sequence[int]) -> pa.Table:
         """Give the rows that arrived at some instants, in ticks, with all their columns."""

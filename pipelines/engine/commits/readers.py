@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 CHANGE = "change"
 BASE = "base"
 GONE = "gone"
-ROW = "__row"
+ROW = "__pulseline_row"
 NO_CARRY = pa.schema([pa.field(COMMIT, pa.int64()), pa.field(CHANGE, pa.string())])
 """What is said of a part of a carry that has no row."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOLD = ("kind", "arrival", "place", "event_time", "event_end", "commit")
 STREAM_ORDER = ("arrival", "place")
 BY_TIME = ("event_time", *STREAM_ORDER)
-WANTED = "__wanted"
+WANTED = "__pulseline_wanted"
 
 
 def before(  # noqa: PLR0913 - which rows, of which table, and where they may lie

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED, EVENTS, laws_of
+from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED, EVENTS, OF_FILES, laws_of
 from pipelines.engine.columnar.columns import instant_tick
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.history import Span
-from pipelines.flows.check import OF_INTERVALS
+from pipelines.flows.check import OF_INTERVALS, OWN
 from pipelines.flows.offered import offers
 from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.failing_rows import FailingRows
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Cases that a verdict has at most."""
-OF_FILES = frozenset({AS_PUBLISHED, AS_RECOMPUTED})
-"""Laws whose cases are files and intervals, each with rows."""
 BESIDE_OTHERS = frozenset(
     {
         "expect_column_values_to_be_unique",
@@ -209,7 +207,8 @@ class _Parts:
         """Say when something arrived that breaks a check, in ticks."""
         if row.get("commit") is not None:
             return self._begins(wide, row["commit"])
-        text = row.get("start") or row.get("arrival")
+        # A row that a team's own check tells has all its columns, which may be called as what ours tell.
+        text = row.get("arrival") if wide.expectation.startswith(OWN) else row.get("start") or row.get("arrival")
         if text is not None:
             return instant_tick(text)
         argument = self._about.known.moments.argument

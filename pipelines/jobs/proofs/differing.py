@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HERE, THERE = "__here", "__there"
+HERE, THERE = "__pulseline_here", "__pulseline_there"
 NAMED = 4
 """Columns that are named in a line."""
 

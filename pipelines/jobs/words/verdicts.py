@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from expectations.decided import passed_words
-from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKING, OF_INTERVALS
+from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKING, OF_FILES, OF_INTERVALS
+from expectations.offenders import CONTEXT
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.check import OWN
@@ -196,7 +197,10 @@ def _broken_entries(verdict: SpokenVerdict) -> list[Entry]:
         return list(verdict.judged.entries)
     cases = [row for each in verdict.blocking_failed for row in each.rows]
     # Of files each case is many rows.
-    told = (sum(int(row.get("rows", 1)) for row in each.rows) for each in verdict.blocking_failed)
+    told = (
+        sum(int(row.get("rows", 1)) for row in each.rows) if each.expectation in OF_FILES else len(each.rows)
+        for each in verdict.blocking_failed
+    )
     shown = all(0 < each.unexpected <= rows for each, rows in zip(verdict.blocking_failed, told, strict=True))
     numbers = {row.get("commit") for row in cases}
     entries = [entry for entry in verdict.judged.entries if entry.commit in numbers]
@@ -238,14 +242,11 @@ def _broken(outcome: Judgement) -> Iterator[str]:
         for each in around["after"]:
             yield f"      after       {_told(each)}"
     # Of files and intervals each is one case, however many rows it has.
-    of_rows = outcome.unexpected and outcome.expectation not in {AS_PUBLISHED, AS_RECOMPUTED}
+    of_rows = outcome.unexpected and outcome.expectation not in OF_FILES
     cases = outcome.unexpected if of_rows else len(outcome.rows)
     if outcome.rows and cases > SHOWN:
         yield f"    and {cases - SHOWN:,} more; --json and the report show up to 20"
     yield f"    {outcome.remedy}"
-
-
-CONTEXT = ("governed_by", "around")
 
 
 def _told(row: Mapping[str, Any]) -> str:
@@ -299,7 +300,7 @@ def _made_anew(verdict: SpokenVerdict) -> str:
         # Which days more cases are of than are told, their pages say.
         return known.command("report")
     again = known.run_command(min(entry.span.start for entry in broken), max(entry.span.end for entry in broken))
-    if any(each.expectation in {AS_PUBLISHED, AS_RECOMPUTED} for each in verdict.blocking_failed):
+    if any(each.expectation in OF_FILES for each in verdict.blocking_failed):
         return again
     # Of the same files the same rows would come out, and be refused.
     return f"{again} once that is put right, or with --hold to decide over it"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pytest
 
+from expectations.offenders import CONTEXT
 from expectations.own_checks import CheckDoesNotFitError
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.quality import read_quality
@@ -18,12 +19,14 @@ from pipelines.engine.landing.index import Landing
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.commands.check import check_span
+from pipelines.jobs.commands.check import check_flow, check_span
 from pipelines.jobs.commands.run import RunRequest, _kept, checking, run_flow, span_text
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
+from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import RejectedError
+from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.text.moments import Moments
 from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
 
@@ -294,3 +297,44 @@ def test_a_run_of_many_days_says_how_many_hold_and_of_which_day_the_fewest(
     entries = log_state(made.root("main")).published[: len(verdicts)]
     seen = [replace(entry, verdict=f"{each} expectations hold") for entry, each in zip(entries, verdicts, strict=True)]
     assert _kept(made.flow, seen) == told.format(*(span_text(made.flow, entry.span) for entry in entries))
+
+
+OURS = ("start", "rows", "interval", "file", "problem", "around", "governed_by", "place_", "asked", "__judged")
+"""Names that our own columns, marks and cases have, and that a team's may have as well."""
+
+
+def test_columns_may_be_called_as_what_ours_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path / "home"))
+    values = [[(row + place) % 10 for place in range(len(OURS))] for row in range(48)]
+    lines = [
+        f"k,2013-01-0{1 + row // 24}T{row % 24:02}:00:00Z,{','.join(map(str, each))}" for row, each in enumerate(values)
+    ]
+    (tmp_path / "rows.csv").write_text("\n".join([f"k,at,{','.join(OURS)}", *lines, ""]))
+    types = ", ".join(f"{name}: int64" for name in OURS)
+    asked = "".join(f"      - expect_column_values_to_be_between: {{column: {name}, max_value: 8}}\n" for name in OURS)
+    flow = tmp_path / "own.yaml"
+    flow.write_text(
+        f"flow: own\nsources:\n  rows:\n    feed: {{csv: rows.csv, types: {{at: timestamp, {types}}}}}\n    key: k\n"
+        f"    time: at\n    arrival: at\n    expect:\n{asked}streams:\n  beating:\n    heartbeat: rows\n"
+        f"    interval: 6h\n    expect:\n{asked}"
+    )
+    told: list[str] = []
+    wanted = RunRequest(flow=str(flow), start="2013-01-01", end="2013-01-03", engine="core", check=False)
+    run_flow(wanted, told.append)
+    check_flow(str(flow), None, None, None, "main", as_json=True, echo=told.append)
+    found = {(each.table, each.expectation): each for each in read_quality(tmp_path / "home" / "own" / "main")}
+    for place, name in enumerate(OURS):
+        broken = [each for each in values if each[place] > 8]
+        for table in ("rows", "beating"):
+            check = found[table, f"expect_column_values_to_be_between({name})"]
+            assert (check.unexpected, len(check.rows)) == (len(broken), len(broken))
+            shown = [row[f"{name}_" if name in CONTEXT else name] for row in check.rows]
+            assert shown == [each[place] for each in broken]
+    known = open_run(str(flow), "main")
+    for entry in known.state.published:
+        facts = read_facts(Reported(known=known, span=tuple(entry.span)), None)  # type: ignore[arg-type]
+        day = values[:24] if entry.commit == 1 else values[24:]
+        of_day = {(each.table, each.name): each.unexpected for each in facts.expectations}
+        for place, name in enumerate(OURS):
+            broken = [each for each in day if each[place] > 8]
+            assert of_day["rows", f"expect_column_values_to_be_between({name})"] == len(broken)
