@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.content import ContentHash, content_hash
+from pipelines.engine.files.stored import each_at_once, is_stored
 from pipelines.engine.landing.arrived import Arrived, Standing, declared
 from pipelines.engine.landing.errors import SequenceBrokenError, SequenceClosedError
 from pipelines.engine.landing.manifest import (
     check_files,
+    closed_ids,
     is_closed,
     load_manifest,
     read_sequence,
@@ -45,24 +47,40 @@ class Closed:
 
     Args:
         landing: the folder of the sequences; it need not be there yet.
+        taken: the last one that was published. One up to there that is gone, or whose manifest cannot be read, keeps
+            no interval from landing: its own lands anew, as another version.
     """
 
-    def __init__(self, landing: Path) -> None:
+    def __init__(self, landing: Path, taken: int = 0) -> None:
         """Have read none."""
-        self._landing = landing
+        self._landing, self._taken = landing, taken
         self._known: list[LandedSequence] = []
+        self.newest = 0
+        """Id of the last one."""
 
     def all(self) -> list[LandedSequence]:
-        """Give all of them, by id; to look at now and not to keep.
+        """Give all that can be read, by id; to look at now and not to keep.
 
         Raises:
-            LandingError: a sequence is missing, or its manifest cannot be read.
+            LandingError: a later sequence than the last published one is missing, or its manifest cannot be read.
         """
-        if not self._known:
-            self._known = sequences(self._landing)
-        while is_closed(self._landing, len(self._known) + 1):
-            self._known.append(load_manifest(self._landing, len(self._known) + 1))
+        if not self.newest:
+            numbers = closed_ids(self._landing, since=self._taken)
+            found = each_at_once(self._read, numbers, stored=is_stored(self._landing))
+            self._known = [each for each in found if each is not None]
+            self.newest = max(numbers, default=0)
+        while is_closed(self._landing, self.newest + 1):
+            self.newest += 1
+            self._known.append(load_manifest(self._landing, self.newest))
         return self._known
+
+    def _read(self, number: int) -> LandedSequence | None:
+        try:
+            return load_manifest(self._landing, number)
+        except SequenceBrokenError:
+            if number > self._taken:
+                raise
+            return None
 
 
 def land_interval(  # noqa: PLR0913 - where, what, and of what span
@@ -96,7 +114,8 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     Raises:
         LandingError: a feed cannot be read or changed meanwhile, or the landing is broken.
     """
-    before = (closed or Closed(landing)).all()
+    closed = closed or Closed(landing)
+    before = closed.all()
     versions = [each for each in before if (each.kind, each.start, each.end) == (INTERVAL, start, end)]
     newest = versions[-1] if versions and versions[-1].final == final else None
     if newest is not None and _untouched(newest, flow, feeds, standing):
@@ -106,7 +125,7 @@ def land_interval(  # noqa: PLR0913 - where, what, and of what span
     ledger = ledger_of(arrived)
     if newest is not None and _same(newest, flow, arrived, content_hash(ledger)):
         return check_files(newest)
-    number, version = len(before) + 1, len(versions) + 1
+    number, version = closed.newest + 1, len(versions) + 1
     try:
         return write_sequence(
             landing, number, flow, arrived, kind=INTERVAL, start=start, end=end, version=version, final=final

@@ -28,7 +28,7 @@ from pipelines.engine.landing.segments import segment_of
 from pipelines.engine.landing.sequence import FORMAT, READABLE, LandedFile, LandedSequence, from_json, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 LOGGER = logging.getLogger(__name__)
@@ -152,16 +152,20 @@ def sequences(landing: Path) -> list[LandedSequence]:
     return each_at_once(partial(load_manifest, landing), closed_ids(landing), stored=is_stored(landing))
 
 
-def closed_ids(landing: Path) -> range:
-    """Give the ids of all closed sequences.
+def closed_ids(landing: Path, since: int = 0) -> Sequence[int]:
+    """Give the ids of all closed sequences, ascending.
+
+    Args:
+        landing: the folder of the sequences.
+        since: behind which none may be missing.
 
     Raises:
         SequenceBrokenError: one is missing.
     """
     closed, gone = _closed(landing)
-    if gone:
-        raise SequenceBrokenError(str(sequence_folder(landing, gone[0])), "no manifest, though a later one is closed")
-    return range(1, len(closed) + 1)
+    for number in (each for each in gone if each > since):
+        raise SequenceBrokenError(str(sequence_folder(landing, number)), "no manifest, though a later one is closed")
+    return sorted(closed) if gone else range(1, len(closed) + 1)
 
 
 def ids_gone(landing: Path) -> list[int]:

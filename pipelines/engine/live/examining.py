@@ -27,13 +27,13 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
-from pipelines.engine.landing.manifest import ids_gone, is_closed, read_sequence, verify
+from pipelines.engine.landing.manifest import ids_gone, is_closed, load_manifest, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
-from pipelines.engine.live.relanding import can_land_again, can_land_in_place, free_from, is_ready
+from pipelines.engine.live.relanding import can_land_again, can_land_in_place, can_stand_in, free_from, is_ready
 from pipelines.engine.live.remaking import can_be_remade
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
@@ -319,6 +319,9 @@ def _in_place(root: Path, number: int, sentence: str, *, recorded: bool, back: s
     if is_ready(root, number):
         remedy = "put it in its place: it landed again, and a repair was cut short"
         return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
+    if recorded and can_stand_in(landed_path(root), log_state(root), number):
+        remedy = "land what its feeds have now in its place: nothing that is published was made of it"
+        return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
     if recorded and can_land_in_place(landed_path(root), number):
         remedy = "land it again from the feeds, and compare what it held"
         return Finding(ill=Ill.LANDING, table="landed", sentence=sentence, remedy=remedy, again=number)
@@ -337,6 +340,15 @@ def _blocked(root: Path) -> Iterator[Finding]:
     for path, belongs in in_the_way(root):
         sentence = f"it must be {belongs}: move it away; the next start makes the tickets anew"
         yield Finding(ill=Ill.BLOCKED, table=table_name(root, path), sentence=sentence, remedy="")
+
+
+def _unreadable(landing: Path, numbers: Iterable[int]) -> Iterator[tuple[int, LandingError]]:
+    """Give the sequences that are closed and whose manifest cannot be read, and why."""
+    for number in (each for each in numbers if is_closed(landing, each)):
+        try:
+            load_manifest(landing, number)
+        except LandingError as problem:
+            yield number, problem
 
 
 def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding]:
@@ -369,6 +381,8 @@ def _waiting(root: Path, state: LogState, *, recorded: bool) -> Iterator[Finding
                 f"sequence {number}, {which}, is gone, though a later one stands, and nothing lands before it is back",
             )
     numbers = sorted(int(each.name) for each in landing.iterdir() if each.name.isdecimal())
+    for number, problem in _unreadable(landing, [each for each in numbers if each <= upto and each not in known]):
+        yield found(number, f"sequence {number}, of a commit that no longer counts, cannot be read: {_why(problem)}")
     for number in (each for each in numbers if each > upto and each not in known and is_closed(landing, each)):
         try:
             verify(read_sequence(landing, number))

@@ -24,7 +24,7 @@ from pipelines.engine.landing.progress import SourceProgress
 from pipelines.engine.landing.source_feed import Reading
 from pipelines.engine.landing.write import write_sequence
 from pipelines.engine.live.checkpoints import forget_checkpoints
-from pipelines.engine.live.remaking import worked_the_same
+from pipelines.engine.live.remaking import NotTheSameError, worked_the_same
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.standing import flow_begun
 
@@ -60,6 +60,22 @@ class LandedOtherwiseError(LandingError):
     says = (
         "sequence {number} must land again with the rows that it had, and of {source} there are others now, so nothing "
         "was put in its place: put the feed's files back as they were, or `landed` out of a copy of the run's folder"
+    )
+
+
+@dataclass(eq=False)
+class GivesOthersError(LandingError):
+    """An interval landed again, and its commit gives other rows over what its feeds have now.
+
+    Facts: the commit, and the table of which they are.
+    """
+
+    commit: int
+    table: str
+    says = (
+        "commit {commit} must give the rows of {table} that it gave, and what its feeds have now of its interval gives "
+        "others, so nothing was put in the place of what landed for it: put the feeds' files back as they were, or "
+        "replace the interval by what arrives now (pulseline run FLOW with its --start and --end, and --accept-loss)"
     )
 
 
@@ -122,13 +138,16 @@ def land_again(driver: Driver, commit: int, base: Path, engine: Engine) -> None:
         engine: who runs the tasks by which it is seen to be the same.
 
     Raises:
-        NotTheSameError: the commit gives other rows over what lands now; nothing was put in place.
+        GivesOthersError: the commit gives other rows over what lands now; nothing was put in place.
         LandingError: the feed cannot be read.
     """
     root, state = driver.root, driver.state()
     with _draft(root) as draft:
         made = _landed(root, state, state.commits[commit], draft, base)
-        worked_the_same(root, state, state.commits[commit], (made,), engine)
+        try:
+            worked_the_same(root, state, state.commits[commit], (made,), engine)
+        except NotTheSameError as other:
+            raise GivesOthersError(commit, other.table) from other
         driver.state()
         _put_in_place(root, made.folder)
 
@@ -144,14 +163,34 @@ def can_land_in_place(landing: Path, number: int) -> bool:
     That says of which span it was, and what it held.
     """
     made = _as_it_was(landing, number)
-    there = made is not None and made.removed is None
-    return there and len(shelves(landing)) == 1 and not in_segment(landing, number)
+    return made is not None and made.removed is None and _is_alone(landing, number)
+
+
+def can_stand_in(landing: Path, state: LogState, number: int) -> bool:
+    """Say whether what its feeds have now may land in the place of a sequence, whatever it held.
+
+    That is of an interval, nothing that is published was made of it, and its manifest is gone or cannot be read.
+    """
+    return _made_of(state, number) is not None and _as_it_was(landing, number) is None and _is_alone(landing, number)
+
+
+def _is_alone(landing: Path, number: int) -> bool:
+    return len(shelves(landing)) == 1 and not in_segment(landing, number)
+
+
+def _made_of(state: LogState, number: int) -> Entry | None:
+    """Give the newest commit of an interval that was made of a sequence, where none that is published is one."""
+    if any(number in row.sequences for row in state.published):
+        return None
+    rows = (row for row in reversed(list(state.commits.values())) if number in row.sequences)
+    return next((row for row in rows if can_land_again(row)), None)
 
 
 def land_in_place(driver: Driver, number: int, base: Path) -> None:
-    """Land a sequence again whose manifest stands, and put it in the place of what cannot be read.
+    """Land a sequence again, and put it in the place of what cannot be read: of one whose manifest stands, the same.
 
-    One that is ready only goes there.
+    One that is ready only goes there. In the place of one of which nothing is published, and of whose rows nobody knows
+    any more, what its feeds have now stands in, so that what comes behind it can be read.
 
     Args:
         driver: holds the lease.
@@ -166,7 +205,13 @@ def land_in_place(driver: Driver, number: int, base: Path) -> None:
     if is_ready(root, number):
         _finish(root, f"{number:08}")
         return
-    before = load_manifest(landed_path(root), number)
+    landing = landed_path(root)
+    entry = _made_of(state, number) if can_stand_in(landing, state, number) else None
+    if entry is not None:
+        with _draft(root) as draft:
+            _put_in_place(root, _landed(root, state, entry, draft, base).folder)
+        return
+    before = load_manifest(landing, number)
     plans = (row.plan for row in reversed(list(state.commits.values())) if number in row.sequences and row.plan)
     flow = flow_begun(root, str(next(plans, state.newest_plan)), lambda: before)
     with _draft(root) as draft:

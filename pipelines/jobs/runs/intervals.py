@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.carry_format import UPGRADES, require_current
-from pipelines.engine.commits.entry import Span
+from pipelines.engine.commits.entry import Span, State
 from pipelines.engine.commits.lease import Claim
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.plan import plan_of
@@ -131,7 +131,8 @@ class Intervals:
         """Have run none."""
         self._driver, self._wanted, self._intervals, self._feeds = driver, wanted, intervals, feeds
         self._final, self._tell = final, tell
-        self._closed, self._seen = Closed(wanted.landing), ColumnsSeen()
+        taken = driver.state().last_sequence(State.PUBLISHED)
+        self._closed, self._seen = Closed(wanted.landing, taken), ColumnsSeen()
         self._one_by_one = False
         """Whether something went wrong in one of several: it is to be met by the interval that has it."""
         self._refused: set[Interval] = set()
@@ -183,7 +184,8 @@ class Intervals:
         if not wanted.accept_loss:
             called = Moments(wanted.flow.timezone).span(*interval)
             require_arrivals(before, sequence, called)
-            require_files(sequences_before(wanted.landing, state, Span(*interval)), sequence, wanted.base, called)
+            kept = sequences_before(wanted.landing, state, Span(*interval), called)
+            require_files(kept, sequence, wanted.base, called)
         # Before anything is begun: a commit whose tables have other columns could never be finished.
         schemas = payloads_over(wanted.flow, (sequence,))
         check_tables(wanted.root, wanted.flow, schemas, self._seen)

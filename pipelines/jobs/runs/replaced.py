@@ -15,6 +15,7 @@ from pipelines.engine.columnar.content import ContentHash
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.files import durable
 from pipelines.engine.files.stored import is_stored
+from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.engine.sources.files import called
 from pipelines.flows.document import Scalar, load
@@ -76,19 +77,27 @@ def require_arrivals(before: Mapping[str, int], sequence: LandedSequence, interv
         )
 
 
-def sequences_before(landing: Path, state: LogState, span: Span) -> list[LandedSequence]:
+def sequences_before(landing: Path, state: LogState, span: Span, interval: str) -> list[LandedSequence]:
     """Give what landed for what is published of a span.
 
     Args:
         landing: the folder of the run's sequences.
         state: the log.
         span: of a new commit; it replaces whole intervals.
+        interval: how a user calls it.
 
     Raises:
-        SequenceBrokenError: the manifest of one is gone or damaged.
+        WrongUse: the manifest of one is gone or damaged, so nobody knows of which files its rows were.
     """
     numbers = (each for number in state.superseded_by(span) for each in state.commits[number].sequences)
-    return [load_manifest(landing, number) for number in numbers]
+    try:
+        return [load_manifest(landing, number) for number in numbers]
+    except SequenceBrokenError as broken:
+        raise WrongUse(
+            f"{interval} is published, and from which files it landed can no longer be read ({broken.folder} has "
+            f"{broken.problem}): pulseline doctor FLOW --repair lands it again where its files are as they were; "
+            "--accept-loss replaces the interval by what arrives now"
+        ) from None
 
 
 class FromFile(NamedTuple):
