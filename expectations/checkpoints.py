@@ -147,7 +147,8 @@ class Checkpoints:
         return Asked(
             held=bool(result.success),
             sentence=_sentence(result),
-            looked_at=size() if counted is None else int(counted),
+            # A row without a value keeps a check of values, and is none of those by which a share goes.
+            looked_at=size() if counted is None else int(counted) - int(found.get("missing_count") or 0),
             unexpected=unexpected,
             observed=observed,
             rows=told,

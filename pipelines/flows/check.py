@@ -18,6 +18,15 @@ OWN = "expect_"
 """How the names of a team's own checks begin, and none of those that every flow has."""
 OF_INTERVALS = frozenset({"expect_table_row_count_to_be_between", "expect_table_row_count_to_equal"})
 """Checks whose arguments are of one interval, as the gate asks them: several intervals are asked one by one."""
+BESIDE_OTHERS = frozenset(
+    {
+        "expect_column_values_to_be_unique",
+        "expect_compound_columns_to_be_unique",
+        "expect_column_value_z_scores_to_be_less_than",
+        "expect_column_values_to_not_be_outliers",
+    }
+)
+"""Checks by which a row breaks what it keeps among fewer others."""
 IN_ORDER = ("expect_column_values_to_be_increasing", "expect_column_values_to_be_decreasing")
 """Asked in stream order, each key for itself."""
 
@@ -86,3 +95,10 @@ def with_checks(made: Flow, now: Flow) -> Flow:
     """
     there = {*made.sources, *made.tables()}
     return replace(made, expect={table: checks for table, checks in now.expect.items() if table in there})
+
+
+def is_of_each(expectation: str) -> bool:
+    """Say whether an expectation is asked of each row, or of each interval: not of all rows together."""
+    name = expectation.partition("(")[0]
+    offer = offers().get(name)
+    return offer is None or (offer.rows and name not in BESIDE_OTHERS) or name in OF_INTERVALS

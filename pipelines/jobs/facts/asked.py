@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from expectations.decided import IN_EACH
 from pipelines.engine.commits.entry import CommitKind, State
-from pipelines.flows.check import OWN
+from pipelines.flows.check import OWN, is_of_each
 from pipelines.jobs.facts.current import is_current
-from pipelines.jobs.facts.narrowed import is_of_each, is_of_some
+from pipelines.jobs.facts.narrowed import is_of_some
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
@@ -122,16 +122,26 @@ def counting(about: Reported, judged: Sequence[Quality]) -> list[Quality]:
     for each in judged:
         # Of an interval what a later check found of it stands beside it already. One that held still says so of the
         # rest of its span once an interval of it was run again; one that did not is told by its intervals then.
-        if not each.commit and each.end - each.start >= 2 * about.flow.every and (each.held or is_current(about, each)):
+        if is_of_many(about, each) and (each.held or is_current(about, each)):
             wide.setdefault(question(each), []).append(each)
     late = {id(each) for found in wide.values() for each in found for one in found if _is_newer(about, one, each)}
     return [each for each in checks if id(each) not in late]
 
 
 def _is_newer(about: Reported, wide: Quality, check: Quality) -> bool:
-    """Say whether one verdict of many intervals tells, later, of each row that another of some of them told of."""
-    has_all = wide.start <= check.start and check.end <= wide.end
-    return has_all and wide.at > check.at and tells_of_each(about, wide)
+    """Say whether one verdict of many intervals tells, later, of each row that another of some of them told of.
+
+    What is asked of many intervals together tells of no row, but takes the place of what was asked of fewer together.
+    """
+    if wide.start > check.start or check.end > wide.end or wide.at <= check.at:
+        return False
+    replaces = is_of_many(about, check) and is_current(about, wide) and not is_of_some(wide)
+    return replaces or tells_of_each(about, wide)
+
+
+def is_of_many(about: Reported, check: Quality) -> bool:
+    """Say whether a verdict is of several intervals: a day of a change of clocks is an hour longer or shorter."""
+    return not check.commit and 2 * (check.end - check.start) >= 3 * about.flow.every
 
 
 def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:

@@ -24,12 +24,13 @@ from pipelines.engine.commits.quality import read_quality
 from pipelines.errors import PulselineError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
-from pipelines.jobs.facts.let_pass import failing
+from pipelines.jobs.facts.asked import is_of_many, tells_of_each
+from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.live import live_of
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
-from pipelines.jobs.facts.report import Reported
+from pipelines.jobs.facts.report import Reported, checking
 from pipelines.jobs.facts.status import lease_of, rejected_of
 from pipelines.jobs.runs.known import flow_name_or_file, open_run_of_home, runs_of
 from pipelines.jobs.runs.remade import mark_file
@@ -178,11 +179,28 @@ def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[N
             by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
         yield _refused(seen, by_state[state], clock) or _of_days(about, state, by_state[state], clock)
+    yield from _together(seen, clock)
     for each in facts.expectations:
         since = each.memory.since
         if each.severity != BLOCKING and since is not None:
             words = f"{each.memory.standing}, {clock.span(*since.span)}: {each.sentence}"
             yield Need(tone=Tone.OPEN, words=words)
+
+
+def _together(seen: Overview, clock: ReportClock) -> Iterator[Need]:
+    """Say what blocks and does not hold of the rows of several days together: no day is red for it."""
+    about = seen.about
+    published = {entry.commit for entry in about.published}
+    newest = {(each.table, each.expectation, each.start, each.end): each for each in seen.by_age if not each.commit}
+    for each in (each for each in seen.facts.expectations if each.severity == BLOCKING):
+        for found in (found for found in each.broken if not found.commit):
+            check = newest.get((each.table, each.name, found.start, found.end))
+            if check is None or not is_of_many(about, check) or tells_of_each(about, check):
+                continue
+            if decided(about, [check], published):
+                continue
+            words = f"{clock.span(found.start, found.end)} together do not hold: {each.table}: {each.sentence}"
+            yield Need(tone=Tone.BAD, words=words, command=checking(about, (found.start, found.end)))
 
 
 def _refused(seen: Overview, days: Sequence[CalendarDay], clock: ReportClock) -> Need | None:
@@ -213,13 +231,13 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
 
 
 def red_days(known: KnownRun) -> Need | None:
-    """Say which published days of a run do not hold, and nobody let pass; None where all do."""
+    """Say which published days of a run do not hold, by themselves or together, and nobody let pass; None if all do."""
     if all(each.held or each.severity != BLOCKING for each in read_quality(known.root)):
         return None
     about = Reported(known=known)
-    days = read_overview(about, None).facts.calendar
-    red = [day for day in days if day.state is CalendarState.RED and not day.is_accepted]
-    return _of_days(about, CalendarState.RED, red, ReportClock(about.flow.timezone)) if red else None
+    seen, clock = read_overview(about, None), ReportClock(about.flow.timezone)
+    red = [day for day in seen.facts.calendar if day.state is CalendarState.RED and not day.is_accepted]
+    return _of_days(about, CalendarState.RED, red, clock) if red else next(_together(seen, clock), None)
 
 
 def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:

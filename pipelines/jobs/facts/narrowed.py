@@ -21,8 +21,7 @@ from expectations.laws import AS_PUBLISHED, AS_RECOMPUTED, EVENTS, OF_FILES, law
 from pipelines.engine.columnar.columns import instant_tick
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.history import Span
-from pipelines.flows.check import OF_INTERVALS, OWN
-from pipelines.flows.offered import offers
+from pipelines.flows.check import OWN, is_of_each
 from pipelines.jobs.facts.current import is_current
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.runs.counts import counted
@@ -37,15 +36,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Cases that a verdict has at most."""
-BESIDE_OTHERS = frozenset(
-    {
-        "expect_column_values_to_be_unique",
-        "expect_compound_columns_to_be_unique",
-        "expect_column_value_z_scores_to_be_less_than",
-        "expect_column_values_to_not_be_outliers",
-    }
-)
-"""Checks by which a row breaks what it keeps among fewer others."""
 OF_SOME = re.compile(r"\(asked of (\d+) of (\d+)")
 NAMES = {"commit": pa.int64(), "arrival": pa.timestamp("us", "UTC")}
 """Columns of a file of failing rows that say in which interval one is."""
@@ -157,10 +147,18 @@ class _Parts:
     def _looked_at(self, wide: Quality, span: Span) -> int:
         """Say of how many rows of an interval a check was asked; 0 where nobody has counted those."""
         kinds = self._kinds(wide)
+        if self._own_check(wide) is not None and wide.looked_at < self._rows_in(
+            wide, Span(wide.start, wide.end), kinds
+        ):
+            # Rows without a value are not looked at, and of which intervals those are nobody knows.
+            return 0
+        return min(wide.looked_at, self._rows_in(wide, span, kinds))
+
+    def _rows_in(self, wide: Quality, span: Span, kinds: Sequence[str]) -> int:
         inside = [entry for entry in self._made_by(wide.table).state.published if kinds and entry.span.meets(span)]
         if wide.table in self._about.flow.sources:
-            return min(wide.looked_at, sum(counted(entry, "landed").get(wide.table, 0) for entry in inside))
-        return min(wide.looked_at, sum(counted(entry, wide.table).get(kind, 0) for entry in inside for kind in kinds))
+            return sum(counted(entry, "landed").get(wide.table, 0) for entry in inside)
+        return sum(counted(entry, wide.table).get(kind, 0) for entry in inside for kind in kinds)
 
     def _kinds(self, wide: Quality) -> Sequence[str]:
         """Name the kinds of rows of which a check is asked, each of them; none where it is of some, or of no rows."""
@@ -224,10 +222,3 @@ def is_of_some(wide: Quality) -> bool:
     """Say whether a verdict is of some intervals of its span, by drawing: of the others it says nothing."""
     asked = OF_SOME.search(wide.sentence) if wide.expectation == AS_RECOMPUTED else None
     return asked is not None and asked[1] != asked[2]
-
-
-def is_of_each(expectation: str) -> bool:
-    """Say whether an expectation is asked of each row, or of each interval: not of all rows together."""
-    name = expectation.partition("(")[0]
-    offer = offers().get(name)
-    return offer is None or (offer.rows and name not in BESIDE_OTHERS) or name in OF_INTERVALS

@@ -19,7 +19,15 @@ from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
-from pipelines.jobs.facts.asked import checks_asked, counting, not_asked, still_asked
+from pipelines.jobs.facts.asked import (
+    checks_asked,
+    counting,
+    is_of_many,
+    not_asked,
+    question,
+    still_asked,
+    tells_of_each,
+)
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import PlanState
@@ -83,6 +91,11 @@ class Overview:
                         found[starts[place]].append((part, entry))
                     place += 1
         return found
+
+    @property
+    def by_age(self) -> list[Quality]:
+        """Give what was judged, the newest last."""
+        return sorted(self.judged, key=lambda each: each.at)
 
     @cached_property
     def asked(self) -> str:
@@ -168,7 +181,10 @@ def calendar_of(about: Reported, checks: Sequence[Quality], plan: RunPlan) -> li
     """
     found = {(each.start, each.end): each for each in (*_intervals(about, plan), *_epochs(about))}
     failed = failing(checks)
-    return days_of(about.flow, [_judged(found[span], failed, about) for span in sorted(found)])
+    wide = {question(each) for each in failed if is_of_many(about, each)}
+    # Beside what checks of longer spans found: what was asked of one by itself.
+    known = [each for each in checks if question(each) in wide]
+    return days_of(about.flow, [_judged(found[span], failed, known, about) for span in sorted(found)])
 
 
 def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:
@@ -220,7 +236,7 @@ def _inside(epochs: Sequence[Entry], place: int, start: int, end: int) -> list[E
     return found
 
 
-def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> CalendarDay:
+def _judged(day: CalendarDay, failed: Sequence[Quality], known: Sequence[Quality], about: Reported) -> CalendarDay:
     """Say what does not hold of a day that readers see, of all that does not."""
     if day.state not in {CalendarState.PUBLISHED, CalendarState.STALE}:
         return day
@@ -228,7 +244,7 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
     if not near:
         return day
     numbers = {entry.commit for entry in about.published if entry.span.start < day.end and day.start < entry.span.end}
-    of_day = [each for each in near if _is_of(each, day, numbers)]
+    of_day = [each for each in near if _is_of(about, each, day, numbers, known)]
     blocking = [each for each in of_day if each.severity == BLOCKING]
     # What nobody let pass is the reason, where there is such.
     red = min(blocking, key=lambda each: bool(decided(about, [each], numbers)), default=None)
@@ -240,13 +256,23 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], about: Reported) -> Cal
     return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(passed))
 
 
-def _is_of(check: Quality, day: CalendarDay, commits: set[int]) -> bool:
-    """Say whether a verdict is of a day: of a commit of it, of a span within it, or of rows that it has."""
+def _is_of(about: Reported, check: Quality, day: CalendarDay, commits: set[int], known: Sequence[Quality]) -> bool:
+    """Say whether a verdict is of a day: of a commit of it, of a span within it, or of rows that it has.
+
+    What is asked of the rows of many days together is of none, and what a day was asked since says more.
+    """
     if check.commit:
         return check.commit in commits
-    if day.start <= check.start and check.end <= day.end:
+    if _is_within(check, day):
         return True
-    return any(row.get("commit") in commits for row in check.rows)
+    if not tells_of_each(about, check) or not any(row.get("commit") in commits for row in check.rows):
+        return False
+    since = (each for each in known if _is_within(each, day) and each.at > check.at)
+    return not any(question(each) == question(check) for each in since)
+
+
+def _is_within(check: Quality, day: CalendarDay) -> bool:
+    return day.start <= check.start and check.end <= day.end
 
 
 def _one_day(intervals: Sequence[CalendarDay]) -> CalendarDay:

@@ -20,7 +20,7 @@ from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
-from pipelines.jobs.facts.asked import Question, counting, not_asked, question, still_asked, tells_of_each
+from pipelines.jobs.facts.asked import Question, counting, is_of_many, not_asked, question, still_asked, tells_of_each
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.let_pass import undecided
@@ -230,7 +230,7 @@ def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) ->
 
 def _is_of_others(about: Reported, check: Quality) -> bool:
     """Say whether a check of several intervals together was made before one of them was published anew."""
-    return not check.commit and check.end - check.start >= 2 * about.flow.every and not is_current(about, check)
+    return is_of_many(about, check) and not is_current(about, check)
 
 
 def _past(check: Quality) -> report.PastVerdict:
@@ -337,18 +337,18 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
         return known.looking_at(looked_at[-1].commit)
     if missing:
         is_of_days = missing[0].kind is CommitKind.INTERVAL
-        return _checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
+        return checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
     if fails := undecided(about, checks):
-        return _checking(about, None if fails.commit else (fails.start, fails.end))
+        return checking(about, None if fails.commit else (fails.start, fails.end))
     if others := not_asked(about, checks):
         is_of_days = others[0].kind is CommitKind.INTERVAL
-        return _checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else None)
+        return checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else None)
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
         return known.command("status")
     return known.next_command() if about.published else known.first_command()
 
 
-def _checking(about: Reported, span: Span | None) -> str:
+def checking(about: Reported, span: Span | None) -> str:
     """Spell the check of a span, which says what to run where something fails; of all that is published without one."""
     ends = map(about.known.moments.argument, span or ())
     return about.known.command(

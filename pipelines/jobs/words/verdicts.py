@@ -12,13 +12,13 @@ from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKI
 from expectations.offenders import CONTEXT
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits.entry import CommitKind, State
-from pipelines.flows.check import OWN
+from pipelines.flows.check import OWN, is_of_each
 from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.runs.counts import counted as rows_of_commit
 from pipelines.jobs.runs.gate import blocking, broken_words
 from pipelines.jobs.text.tables import printable
-from pipelines.operators.plain_words import counted
+from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -186,6 +186,9 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     yield f"{held} of {counted(len(verdict.found), 'expectation')} hold; Data Docs: {verdict.docs / 'index.html'}"
     if verdict.unasked:
         yield "note: nothing else was asked, because not all of these rows can be read, or are the run's own"
+    if together := _together(verdict):
+        names = some_of([each.expectation for each in together])
+        yield f"note: {names}: asked of all these rows together; {_alone_by(verdict)}"
     if accepted := _accepted(verdict):
         yield f"note: readers see what does not hold all the same, {accepted}"
     yield f"next: {next_step(verdict)}"
@@ -289,6 +292,24 @@ def _is_damaged(verdict: SpokenVerdict) -> bool:
     return any(law == AS_PUBLISHED or (law == AS_RECOMPUTED and "file" in row) for law, row in found)
 
 
+def _alone_by(verdict: SpokenVerdict) -> str:
+    start, end = map(verdict.known.moments.argument, verdict.judged.entries[0].span)
+    return f"of one interval by itself: {verdict.known.command('check', '--start', start, '--end', end)}"
+
+
+def _together(verdict: SpokenVerdict) -> list[Judgement]:
+    """Give what blocks and was asked of the rows of several intervals together, so that no one of them breaks it."""
+    entries = [entry for entry in verdict.judged.entries if entry.kind is CommitKind.INTERVAL]
+    return [each for each in verdict.blocking_failed if not _is_of_each(verdict, each)] if entries[1:] else []
+
+
+def _is_of_each(verdict: SpokenVerdict, found: Judgement) -> bool:
+    flow = verdict.known.flow_now
+    own = () if flow is None else flow.expect.get(found.table, ())
+    is_of_most = any("mostly" in each.arguments for each in own if each.label == found.expectation)
+    return is_of_each(found.expectation) and not is_of_most
+
+
 def _made_anew(verdict: SpokenVerdict) -> str:
     """Spell how what a backfill made is made again, where what blocks fails in it."""
     known, broken = verdict.known, [entry for entry in _broken_entries(verdict) if _is_open(verdict, entry)]
@@ -296,6 +317,8 @@ def _made_anew(verdict: SpokenVerdict) -> str:
         return f"{known.run_command(*verdict.judged.span)} once that is put right, or with --hold to decide over it"
     if known.is_applied:
         return known.command("plan")
+    if _together(verdict):
+        return f"{known.run_command(*verdict.judged.span)} once that is put right"
     if not broken:
         # Which days more cases are of than are told, their pages say.
         return known.command("report")

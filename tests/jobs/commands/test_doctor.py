@@ -36,12 +36,15 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.files.stored import path_of
+from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.examining import Finding, Ill
+from pipelines.engine.live.relanding import GivesOthersError
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import WrongUse
@@ -613,3 +616,32 @@ def test_a_disk_that_goes_away_under_a_command_is_no_file_that_is_lost(
     monkeypatch.undo()
     away.rename(house.root)
     assert CommitLog(house.root).state().published
+
+
+@pytest.mark.parametrize("lost", ["a manifest", "a folder"])
+def test_a_day_that_can_be_read_no_more_and_whose_feed_has_other_rows_is_led_out_of(house: House, lost: str) -> None:
+    """Its feed was archived meanwhile, and so it can not land as it did."""
+    house.backfill("2013-01-01", "2013-01-03")
+    feed, sequence = house.config / "flows" / "trips.parquet", house.root / "landed" / "00000001"
+    rows = pq.read_table(feed)
+    pq.write_table(rows.slice(10), feed)
+    (sequence / "manifest.json").write_text("") if lost == "a manifest" else shutil.rmtree(sequence)
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    with pytest.raises(GivesOthersError, match=r"put the feeds' files back .* or replace the interval .*--accept-loss"):
+        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+    house.backfill("2013-01-03", "2013-01-04")
+    wanted = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core", check=False)
+    with pytest.raises(WrongUse, match=r"from which files it landed can no longer be read"):
+        run_flow(wanted, house.tell)
+    (entry,) = run_flow(replace(wanted, accept_loss=True), house.tell)
+    assert entry.supersedes == (1,)
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "sequence 1, of a commit that no longer counts, " in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert [each.id for each in Landing(house.root / "landed").sequences] == [1, 2, 3, 4]
+    run_flow(RunRequest(flow="tiny", start="2013-01-02", end="2013-01-04", engine="core", check=False), house.tell)
+    state = log_state(house.root)
+    pq.write_table(rows.slice(10), feed)
+    anew = {row.span: row.hashes["punctual"] for row in state.published}
+    house.backfill("2013-01-01", "2013-01-04", run="anew")
+    assert anew == {row.span: row.hashes["punctual"] for row in log_state(house.home / "tiny" / "anew").published}

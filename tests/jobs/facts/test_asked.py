@@ -11,11 +11,12 @@ from expectations.report.calendar import CalendarState
 from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
+from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality, write_quality
 from pipelines.errors import Exit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
-from pipelines.jobs.facts.home import red_days
+from pipelines.jobs.facts.home import red_days, stands
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.runs.gate import RejectedError, hold
@@ -276,3 +277,47 @@ def test_a_day_that_was_rejected_and_waits_again_counts_once(house: House) -> No
     (found,) = told.broken
     assert (told.checks, found.commit, told.unexpected) == (1, 2, found.unexpected)
     assert verdict(facts).sentence.startswith(f"Commit 2 is not published: {told.unexpected} rows break")
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "{expect_column_max_to_be_between: {column: number, max_value: 0}}",
+        f"{{{BETWEEN}: {{column: number, max_value: 0, mostly: 0.9}}}}",
+        "{expect_column_values_to_be_unique: {column: line}}",
+    ],
+    ids=["of a column", "of most", "among others"],
+)
+def test_what_days_break_together_reddens_none_of_them_and_is_told_by_status_and_site(
+    house: House, check: str, numbers: list[list[int]]
+) -> None:
+    assert len(numbers) == len(DAYS) - 1
+    expecting(house, check)
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    lines = house.text.splitlines()
+    assert any(
+        line.startswith("note: expect_") and "asked of all these rows together; of one" in line for line in lines
+    )
+    assert lines[-1] == "next: pulseline run tiny --start 2013-01-01 --end 2013-01-04 once that is put right"
+    overview = read_overview(about(), None)
+    assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
+    need = red_days(open_run("tiny", "main"))
+    assert need is not None
+    assert need.words.startswith("Tue 1 Jan 2013 to Thu 3 Jan 2013 together do not hold: punctual: ")
+    assert need.command == "pulseline check tiny --start 2013-01-01 --end 2013-01-04"
+    assert need.words in [each.words for each in stands(overview, overview.facts, wall_ticks()).needs]
+    # What a day was asked by itself is its own.
+    check_flow("tiny", DAYS[0], DAYS[1], None, "main", as_json=False, echo=house.tell)
+    states = [day.state for day in read_overview(about(), None).facts.calendar]
+    assert states[1:] == [CalendarState.PUBLISHED] * 2
+
+
+def test_a_check_of_more_days_together_takes_the_place_of_one_of_fewer(house: House, numbers: list[list[int]]) -> None:
+    highest = max(number for day in numbers for number in day)
+    expecting(house, f"{{expect_column_max_to_be_between: {{column: number, min_value: {highest}}}}}")
+    first = max(number for day in numbers[:2] for number in day)
+    found = check_flow("tiny", DAYS[0], DAYS[2], None, "main", as_json=False, echo=house.tell)
+    assert (found == Exit.CHECK_FAILED) == (first < highest)
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    assert red_days(open_run("tiny", "main")) is None
+    assert "An expectation does not hold" not in verdict(read_facts(about(), None)).sentence
