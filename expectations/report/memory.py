@@ -61,6 +61,8 @@ class PastVerdict:
     """`blocking`, or `warning`."""
     looked_at: int
     unexpected: int
+    stands: bool = True
+    """Whether the rows that were judged are there still: no other commit took their place."""
 
     @property
     def span(self) -> Span:
@@ -197,7 +199,7 @@ class Memory:
         return tuple(
             point
             for place, point in enumerate(self.points)
-            if not point.held and point.commit is None and not self._failed_before(place)
+            if not point.held and point.stands and point.commit is None and not self._failed_before(place)
             if any(each.span != point.span and each.covers(point) for each in wide)
         )
 
@@ -318,7 +320,8 @@ def _gone_on(memories: Mapping[tuple[str, str], Memory], end: int) -> list[HeldA
     found = []
     for name, memory in memories.items():
         place = len(memory.points) - 1
-        before = memory.before(place) if place >= 0 and memory.points[place].end == end else None
+        is_asked = place >= 0 and memory.points[place].end == end and memory.points[place].stands
+        before = memory.before(place) if is_asked else None
         if before is not None:
             found.append(_compared(name, memory, place, before, memory.standing_at(place)))
     # What was never asked of an interval before is held against itself: that says nothing of the others.
@@ -337,7 +340,8 @@ def _asked_first(
     """
     for name, memory in memories.items():
         for place, each in enumerate(memory.points):
-            if each.held or (each.span != again if again else place < len(memory.points) - 1 or each.end != end):
+            is_asked = each.span == again if again else place == len(memory.points) - 1 and each.end == end
+            if each.held or not each.stands or not is_asked:
                 continue
             known = memory.judged_before(place) if again else memory.before(place)
             if known is None and memory.standing_at(place) is VerdictStanding.NEW:
@@ -348,7 +352,8 @@ def _judged_again(memories: Mapping[tuple[str, str], Memory], span: Span) -> lis
     """Hold an interval against what was found of it before."""
     found = []
     for name, memory in memories.items():
-        place = next((place for place, each in enumerate(memory.points) if each.span == span), None)
+        # What nobody asked of its rows of now says nothing of them.
+        place = next((place for place, each in enumerate(memory.points) if each.span == span and each.stands), None)
         before = None if place is None else memory.judged_before(place)
         if place is not None and before is not None:
             found.append(_compared(name, memory, place, before, _beside(memory.points[place], before)))

@@ -20,10 +20,18 @@ import pyarrow.compute as pc
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import LogFiles, checkpoint, checkpoint_version, create, mend, snapshot
 from pipelines.engine.commits.log import UNREADABLE
-from pipelines.engine.commits.paths import LOG, ConcurrentAddError, NewFile, QualityLostError, TornLogError
+from pipelines.engine.commits.paths import (
+    LOG,
+    ConcurrentAddError,
+    NewFile,
+    QualityLostError,
+    SchemaChangedError,
+    TornLogError,
+)
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.parquet import dataset, write_table
+from pipelines.engine.files.stored import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +64,7 @@ TRIES = 5
 KEPT = 3_600
 """Seconds for which a replaced file stays."""
 CHECKPOINT_EVERY = 100
+OTHER_COLUMNS = "it has other columns than it was made with"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +121,7 @@ def write_quality(root: Path, rows: Sequence[Quality]) -> None:
 
     Raises:
         ValueError: they are of several.
+        QualityLostError: somebody else has changed its rows or columns; nothing was written.
         ConcurrentAddError: other checks wrote again and again; nothing was written.
     """
     if not rows:
@@ -121,7 +131,11 @@ def write_quality(root: Path, rows: Sequence[Quality]) -> None:
         raise ValueError(f"quality rows that are written together must be of one commit or span; they are of {names}")
     path = quality_path(root)
     mend(path)
-    create(path, SCHEMA)
+    try:
+        create(path, SCHEMA)
+    except SchemaChangedError:
+        raise QualityLostError(str(path), OTHER_COLUMNS) from None
+    require_own(path)
     file = _write(path, names.pop(), rows)
     for left in reversed(range(TRIES)):
         try:
@@ -195,7 +209,7 @@ def read_quality(
         Ordered by span, then by commit, then as they were judged.
 
     Raises:
-        QualityLostError: its log or a file of it cannot be read.
+        QualityLostError: its log or a file of it cannot be read, or somebody else has changed its rows or columns.
     """
     path = quality_path(root)
     try:
@@ -217,9 +231,35 @@ def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
         # A version has its name once all of it is on disk: what is left of one was told, unless nothing is.
         if name.endswith(VERSION) and (path / LOG / name).stat().st_size:
             raise TornLogError(str(path), name, "somebody or a disk changed it")
+    if not is_stored(path):
+        # In a store each version is a call: doctor looks there.
+        require_own(path)
     table = snapshot(path)
     files = [] if table is None else [str(file.path) for file in table.files.values()]
     return dataset(files, WRITTEN).to_table(filter=where) if files else WRITTEN.empty_table()
+
+
+def require_own(path: Path) -> None:
+    """See that nobody else has changed what checks found since the newest checkpoint; OPTIMIZE and properties may.
+
+    Args:
+        path: of the table; it need not be there.
+
+    Raises:
+        QualityLostError: somebody has, or a version cannot be read.
+    """
+    log = TableLog(path)
+    try:
+        if not log.look(max(checkpoint_version(path), 0)):
+            return
+    except TornLogError as problem:
+        raise QualityLostError(str(path), str(problem)) from None
+    for each in log.foreign:
+        if "rows" in each.harm:
+            raise QualityLostError(str(path), each.words)
+    table = snapshot(path)
+    if table is not None and not {*SCHEMA.names} <= {*table.schema.names} <= {*WRITTEN.names}:
+        raise QualityLostError(str(path), OTHER_COLUMNS)
 
 
 def put_aside(root: Path) -> None:

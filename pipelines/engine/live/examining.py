@@ -21,7 +21,7 @@ from pipelines.engine.commits.paths import (
     run_root,
     table_name,
 )
-from pipelines.engine.commits.quality import quality_path, read_quality
+from pipelines.engine.commits.quality import quality_path, read_quality, require_own
 from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
@@ -123,6 +123,7 @@ def _verdicts(root: Path) -> list[Finding]:
     """Look at what checks found: what cannot be read of it is put aside whole, for it can be judged again."""
     path = quality_path(root)
     try:
+        require_own(path)
         read_quality(root)
     except QualityLostError as problem:
         sentence = f"what checks found cannot be read ({problem.problem})"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.entry import CommitKind, State
+from pipelines.engine.commits.history import OPEN_STATES
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.durable import make_folder, move, remove_folder
 from pipelines.engine.files.packed import in_segment
@@ -179,11 +180,12 @@ def _is_alone(landing: Path, number: int) -> bool:
 
 
 def _made_of(state: LogState, number: int) -> Entry | None:
-    """Give the newest commit of an interval that was made of a sequence, where none that is published is one."""
-    if any(number in row.sequences for row in state.published):
+    """Give the newest commit of an interval that was made of a sequence, where none of those counts, or may yet."""
+    made = [row for row in state.commits.values() if number in row.sequences]
+    counts = {row.commit for row in state.published}
+    if any(row.commit in counts or row.state in OPEN_STATES for row in made):
         return None
-    rows = (row for row in reversed(list(state.commits.values())) if number in row.sequences)
-    return next((row for row in rows if can_land_again(row)), None)
+    return next((row for row in reversed(made) if can_land_again(row)), None)
 
 
 def land_in_place(driver: Driver, number: int, base: Path) -> None:

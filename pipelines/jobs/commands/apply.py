@@ -153,7 +153,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
         keep_own_file(known.root, flow)
     if wanted.as_json:
-        echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)}, ensure_ascii=False))
+        todo = {"next": _todo(known, keeps=not breaks)} if plan.needed and done is None else {}
+        echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)} | todo, ensure_ascii=False))
     else:
         for line in lines_of(known, plan, done, keeps=not breaks):
             echo(line)
@@ -319,8 +320,7 @@ def lines_of(known: KnownRun, plan: ApplyPlan, done: Entry | None, *, keeps: boo
             broken = f"their day is held back, and {known.command('run', '--plan')} makes the days before anew as well"
         lines.append(f"promised: {told}; where rows from here on break them, {broken}")
     if done is None:
-        todo = known.command("apply") if keeps else "agree with who keeps the contract, for apply does not break it"
-        lines.append(f"nothing was done; next: {todo}")
+        lines.append(f"nothing was done; next: {_todo(known, keeps=keeps)}")
         return lines
     return [*lines, f"commit {done.commit} takes it into use; next: {_next(known, plan)}"]
 
@@ -343,6 +343,10 @@ def _lost(plan: ApplyPlan, name: str) -> str:
 
 def _is_streamed(known: KnownRun, plan: ApplyPlan) -> bool:
     return plan.ground.kind is CommitKind.EPOCH or any(row.kind is CommitKind.EPOCH for row in known.state.published)
+
+
+def _todo(known: KnownRun, *, keeps: bool) -> str:
+    return known.command("apply") if keeps else "agree with who keeps the contract, for apply does not break it"
 
 
 def _next(known: KnownRun, plan: ApplyPlan) -> str:

@@ -10,6 +10,7 @@ from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
 from pipelines.engine.commits.machine import Life
+from pipelines.engine.commits.paths import QualityLostError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
@@ -101,7 +102,11 @@ def _with_red(known: KnownRun, facts: Facts) -> Facts:
     """Add which published days do not hold, and what to type to see why: that comes before anything that goes on."""
     from pipelines.jobs.facts.home import red_days
 
-    need = red_days(known)
+    try:
+        need = red_days(known)
+    except QualityLostError as lost:
+        told = facts["damaged"] or str(lost)
+        return facts | {"red": None, "damaged": told, "next": known.command("doctor", "--repair")}
     if need is None:
         return facts | {"red": None}
     goes_on = not facts["pending"] and facts["next"] in {known.next_command(), known.command("stream")}

@@ -51,7 +51,8 @@ def _said(check: Quality) -> str:
 def still_asked(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ...]:
     """Leave out the verdicts of checks that the flow no longer has, or that ask something else since.
 
-    A check goes by the label that it has now. What waits or was rejected keeps the verdicts that are the reason.
+    A check goes by the label and the severity that it has now. What waits or was rejected keeps the verdicts that are
+    the reason.
 
     Args:
         about: the run, or the interval of a page.
@@ -60,10 +61,15 @@ def still_asked(about: Reported, judged: Sequence[Quality]) -> tuple[Quality, ..
     now = _Now(about, judged)
     found = ((each, now.check_of(each)) for each in judged)
     return tuple(
-        each if own is None else replace(each, expectation=own.label, asked=own.asks)
+        each if own is None else _as_now(each, own, is_reason=_is_reason(about, each))
         for each, own in found
         if own is not None or not each.expectation.startswith(OWN) or _is_reason(about, each)
     )
+
+
+def _as_now(check: Quality, own: Check, *, is_reason: bool) -> Quality:
+    severity = check.severity if is_reason else own.severity
+    return replace(check, expectation=own.label, asked=own.asks, severity=severity)
 
 
 def checks_asked(about: Reported) -> dict[str, Sequence[Check]]:

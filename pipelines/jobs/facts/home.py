@@ -232,7 +232,11 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
 
 def red_days(known: KnownRun) -> Need | None:
     """Say which published days of a run do not hold, by themselves or together, and nobody let pass; None if all do."""
-    if all(each.held or each.severity != BLOCKING for each in read_quality(known.root)):
+    # A check may have become one that blocks since it was asked.
+    own = {} if known.flow_now is None else known.flow_now.expect
+    blocks = {(table, each.label) for table, checks in own.items() for each in checks if each.severity == BLOCKING}
+    failing = (each for each in read_quality(known.root) if not each.held)
+    if not any(each.severity == BLOCKING or (each.table, each.expectation) in blocks for each in failing):
         return None
     about = Reported(known=known)
     seen, clock = read_overview(about, None), ReportClock(about.flow.timezone)

@@ -224,7 +224,7 @@ def remembered(about: Reported, judged: Sequence[Quality], page: Span | None) ->
         if each.start == each.end or _is_of_others(about, each):
             continue
         if page is None or (each.end <= page[1] and each.end - each.start < 2 * (page[1] - page[0])):
-            found.setdefault(question(each), []).append(_past(each))
+            found.setdefault(question(each), []).append(_past(each, stands=is_current(about, each)))
     return {name: report.Memory(tuple(verdicts)) for name, verdicts in found.items()}
 
 
@@ -233,7 +233,7 @@ def _is_of_others(about: Reported, check: Quality) -> bool:
     return is_of_many(about, check) and not is_current(about, check)
 
 
-def _past(check: Quality) -> report.PastVerdict:
+def _past(check: Quality, *, stands: bool) -> report.PastVerdict:
     return report.PastVerdict(
         start=check.start,
         end=check.end,
@@ -243,6 +243,7 @@ def _past(check: Quality) -> report.PastVerdict:
         severity=check.severity,
         looked_at=check.looked_at,
         unexpected=check.unexpected,
+        stands=stands,
     )
 
 
@@ -261,11 +262,21 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
         newer = all(each is not None and each.at > span.at for each in inside)
         if not _is_on_the_page(about, span):
             beyond += [span] if tells_of_each(about, span) else []
-        elif not newer and not any(each.start < span.end and span.start < each.end for each in spans):
-            spans.append(span)
+        elif not newer:
+            spans = _with(spans, span)
     had = {entry.commit for entry in about.published if any(_covers(span, entry.span) for span in spans)}
     kept = [*spans, *(check for number, check in by_commit.items() if number not in had)]
     return sorted(kept or beyond[:1], key=lambda check: check.at)
+
+
+def _with(spans: Sequence[Quality], older: Quality) -> list[Quality]:
+    """Add a check to newer ones of other rows; where all hold, one of more rows takes the place of those within."""
+    inside = [each for each in spans if each.start < older.end and older.start < each.end]
+    if not inside:
+        return [*spans, older]
+    if older.held and all(each.held and _covers(older, each) for each in inside):
+        return [*(each for each in spans if each not in inside), older]
+    return list(spans)
 
 
 def _is_contradicted(wide: Quality, checks: Sequence[Quality]) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
-from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.paths import QualityLostError, landed_path
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.settling import is_settled
 from pipelines.engine.files.parquet import FileDamagedError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pipelines.engine.commits.history import Entry
+    from pipelines.engine.commits.quality import Quality
     from pipelines.jobs.facts.planned import PlannedInterval, RunPlan
     from pipelines.jobs.runs.gate import GateFinding
     from pipelines.jobs.runs.known import KnownRun
@@ -192,13 +193,21 @@ def lease_of(known: KnownRun, now: int) -> Facts:
     }
 
 
+def _judged(known: KnownRun, row: Entry) -> tuple[Quality, ...]:
+    """Give what was found of a commit; nothing where what checks found cannot be read, which is told by itself."""
+    try:
+        return read_quality(known.root, commit=row.commit)
+    except QualityLostError:
+        return ()
+
+
 def _pending(known: KnownRun, part: KnownRun, row: Entry) -> Facts:
     """Tell the commit that a part of the run has begun."""
     leg = None if part is known else part.root.name
     named = str(row.commit) if leg is None else f"{leg}:{row.commit}"
     held = row.state is State.WRITTEN and row.kind is CommitKind.INTERVAL
     check = known.command("check", "--commit", str(row.commit)) if held else None
-    judged = read_quality(known.root, commit=row.commit) if held else ()
+    judged = _judged(known, row) if held else ()
     return {
         "commit": row.commit,
         "leg": leg,

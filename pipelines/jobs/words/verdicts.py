@@ -261,10 +261,8 @@ def _told(row: Mapping[str, Any]) -> str:
 def next_step(verdict: SpokenVerdict) -> str:
     """Spell the command to type next."""
     known = verdict.known
-    if verdict.waits and verdict.held:
-        return known.command("publish", "--commit", str(verdict.commit))
     if verdict.held or _accepted(verdict):
-        return known.command("report")
+        return _gone_on(verdict)
     if _is_damaged(verdict):
         return known.command("doctor", "--deep", "--repair")
     if any(entry.kind is CommitKind.EPOCH for entry in verdict.judged.entries) or len(verdict.legs) > 1:
@@ -278,6 +276,15 @@ def next_step(verdict: SpokenVerdict) -> str:
         accepted = known.command(*publish, "--accept", "REASON", "--by", "NAME")
         return f"{rejected}, or, for readers to see it all the same, {accepted}"
     return _made_anew(verdict)
+
+
+def _gone_on(verdict: SpokenVerdict) -> str:
+    known = verdict.known
+    if verdict.waits and verdict.held:
+        return known.command("publish", "--commit", str(verdict.commit))
+    if verdict.held and verdict.is_rejected:
+        return f"{known.run_command(*verdict.judged.span)}: commit {verdict.commit} was rejected, and stays so"
+    return known.command("report")
 
 
 def _is_open(verdict: SpokenVerdict, entry: Entry) -> bool:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
@@ -282,6 +283,11 @@ def first_file(quality: Path, pattern: str) -> Path:
         "a version cut": lambda quality: max(quality.glob("_delta_log/*.json")).write_bytes(b'{"add": {"path'),
         "a file gone": lambda quality: first_file(quality, "*.parquet").unlink(),
         "another bit": lambda quality: flipped(first_file(quality, "*.parquet")),
+        "a column added": lambda quality: DeltaTable(str(quality)).alter.add_columns(
+            [Field("note", PrimitiveType("string"))]
+        ),
+        "verdicts changed": lambda quality: DeltaTable(str(quality)).update({"held": "false"}),
+        "verdicts taken out": lambda quality: DeltaTable(str(quality)).delete("held"),
         "no folder": lambda quality: quality.rename(quality.with_name("away")) and quality.write_text(""),
     }.items(),
     ids=lambda each: each[0],
@@ -299,6 +305,10 @@ def test_what_checks_found_and_cannot_be_read_is_put_aside_and_judged_again(
         read_quality(house.root)
     assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
     assert "verdicts   quality: what checks found cannot be read (" in house.text
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    told = house.text
+    assert re.search(r"damaged +.*quality must hold what checks found; it cannot be read", told)
+    assert told.endswith("next: pulseline doctor tiny --repair")
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert read_quality(house.root) == ()
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE

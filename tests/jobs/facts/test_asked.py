@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from expectations.report.calendar import CalendarState
@@ -321,3 +323,43 @@ def test_a_check_of_more_days_together_takes_the_place_of_one_of_fewer(house: Ho
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
     assert red_days(open_run("tiny", "main")) is None
     assert "An expectation does not hold" not in verdict(read_facts(about(), None)).sentence
+
+
+def test_a_check_counts_under_the_severity_that_it_has_now(house: House, numbers: list[list[int]]) -> None:
+    assert any(above(day, 3) for day in numbers)
+    expecting(house, most(3))
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    for severity, tone in (("warning", Tone.OPEN), ("blocking", Tone.BAD), ("warning", Tone.OPEN)):
+        expecting(house, most(3, severity))
+        overview = read_overview(about(), None)
+        assert (verdict(overview.facts).tone, verdict(read_facts(about(), None)).tone) == (tone, tone)
+        red = [day for day in overview.facts.calendar if day.state is CalendarState.RED]
+        assert (red_days(open_run("tiny", "main")) is not None) == (len(red) > 0) == (severity == "blocking")
+
+
+def test_a_day_that_was_made_anew_newly_fails_nothing(house: House) -> None:
+    for day in range(3):
+        run(house, day, day + 1)
+    (file,) = (house.root / "streams" / "punctual" / "_written").glob("c00000002-*")
+    rows = pq.read_table(file)
+    place = rows.schema.get_field_index("number")
+    numbers = pc.add(rows["number"], 1_000)
+    pq.write_table(rows.set_column(place, rows.schema.field(place), numbers), file)
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    run(house, 1, 2)
+    facts = read_facts(about(), None)
+    assert all(each.held for each in facts.expectations if each.name == "as_published")
+    assert "as_published" not in changed_sentence(facts, ReportClock("America/New_York"))
+
+
+def test_a_check_of_one_day_takes_no_rows_from_what_all_were_asked(house: House) -> None:
+    run(house, 0, 3)
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+
+    def asked() -> dict[tuple[str, str], tuple[int, str]]:
+        facts = read_facts(about(), None)
+        return {(each.table, each.name): (each.looked_at, each.sentence) for each in facts.expectations if each.held}
+
+    whole = asked()
+    check_flow("tiny", DAYS[1], DAYS[2], None, "main", as_json=False, echo=house.tell)
+    assert {name: told for name, told in asked().items() if name in whole} == whole
