@@ -11,6 +11,7 @@ import pyarrow as pa
 from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
+from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import (
     QualityLostError,
     TornLogError,
@@ -191,6 +192,9 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
     strange = strangers(log.files, lists.held(name, log.settled()))
     if strange:
         yield _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
+        return
+    if not any(each.harm for each in log.foreign) and (said := unlike(root, root / name, state)):
+        yield _lost(name, said)
         return
     for each in log.foreign:
         if each.harm:

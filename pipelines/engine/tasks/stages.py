@@ -16,10 +16,13 @@ from pipelines.engine.commits.carry_format import require_current
 from pipelines.engine.commits.delta_log import check_columns, create, exists
 from pipelines.engine.commits.entry import LEDGER, START_OF_RUN
 from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import (
+    LOG,
     NewFile,
     SchemaChangedError,
     TableLostError,
+    TornLogError,
     ledger_path,
     stream_path,
     table_name,
@@ -367,6 +370,7 @@ def _check_own(root: Path, path: Path, schema: pa.Schema, seen: ColumnsSeen) -> 
     Raises:
         SchemaChangedError: the flow writes others.
         ForeignWriteError: somebody else changed them.
+        TornLogError: its log has others than its files.
     """
     try:
         seen.check(path, schema)
@@ -374,6 +378,8 @@ def _check_own(root: Path, path: Path, schema: pa.Schema, seen: ColumnsSeen) -> 
         log = TableLog(path)
         log.look(log_state(root).recorded.versions.get(table_name(root, path)))
         log.refuse_foreign()
+        if said := unlike(root, path, log_state(root)):
+            raise TornLogError(str(path), LOG, said) from None
         raise
 
 

@@ -20,6 +20,7 @@ from pipelines.engine.commits.leg_roots import (
     overtaken,
     planned_legs,
 )
+from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import FILE, LOG, REGIONS, TornLogError, commits_path, run_root
 from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.table_log import TableLog
@@ -312,7 +313,9 @@ def _is_of_use(driver: Driver, name: str) -> bool:
         log.look(driver.state().recorded.versions.get(name))
     except TornLogError:
         return False
-    return not any(each.harm and each.reshapes for each in log.foreign)
+    if any(each.harm for each in log.foreign):
+        return not any(each.harm and each.reshapes for each in log.foreign)
+    return not unlike(driver.root, log.path, driver.state())
 
 
 def _make_anew(driver: Driver, name: str) -> None:

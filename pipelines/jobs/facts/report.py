@@ -429,7 +429,8 @@ def account_facts(stream: Stream, about: Reported) -> report.Account:
         count = counted(entry, stream.name)
         rows_in += count.get("in", 0)
         main += count.get("passed", 0)
-        side += sum(map(entry.rows_of, stream.sides))
+        # Also what a flow of before set aside, and the one of now does not.
+        side += sum(entry.rows_of(name) for name in entry.counts if is_side(name) and main_of(name) == stream.name)
         lines = counted(entry, LEDGER).items()
         dropped += sum(
             rows

@@ -24,6 +24,7 @@ from pipelines.engine.columnar.content import NOTHING, ContentHash, content_hash
 from pipelines.engine.commits.delta_log import snapshot
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists
+from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import COMMIT, TableLostError, landed_path, ledger_path, stream_path, table_name
 from pipelines.engine.commits.readers import are_as_hashed, require_not_older, rows_of_file
 from pipelines.engine.commits.table_log import harmful
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 LANDING, STATE = "landed", "carry"
+PUT_BACK = "pulseline doctor FLOW --repair puts the rows of the run back"
 FOREIGN = "written_by"
 """In what is told of a table that somebody else wrote to: the operation."""
 
@@ -166,14 +168,17 @@ def _by_others(root: Path, path: Path, lists: FileLists, state: LogState) -> lis
     """Tell what others wrote to a table: files of commits may be as they were, and readers see other rows."""
     name, newest = table_name(root, path), state.newest_published
     held = lists.held(name, newest.commit if newest else 0)
+    harm = harmful(path, state.recorded.versions.get(name))
+    if not harm and (said := unlike(root, path, state)):
+        return [{"file": str(path), "rows": 0, FOREIGN: "", "problem": f"{said}: {PUT_BACK}"}]
     return [
         {
             "file": str(path),
             "rows": sum(held[file].rows for file in each.gone if file in held),
             FOREIGN: each.operation,
-            "problem": f"{each.words}: pulseline doctor FLOW --repair puts the rows of the run back",
+            "problem": f"{each.words}: {PUT_BACK}",
         }
-        for each in harmful(path, state.recorded.versions.get(name))
+        for each in harm
     ]
 
 

@@ -30,6 +30,7 @@ from pipelines.engine.commits.leg_roots import (
     root_of,
 )
 from pipelines.engine.commits.log import CommitLog
+from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import data_tables, lands_elsewhere, table_name
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.sweep import opened
@@ -272,8 +273,12 @@ class KnownRun:
                     yield f"{told}: {self.command('doctor', '--repair')} puts the rows of the run back"
 
     def _by_others_in(self, part: KnownRun, path: Path) -> Iterator[str]:
-        for each in harmful(path, part.state.recorded.versions.get(table_name(part.root, path))):
-            yield f"{path.relative_to(self.root).as_posix()}: {each.words}"
+        called = path.relative_to(self.root).as_posix()
+        harm = harmful(path, part.state.recorded.versions.get(table_name(part.root, path)))
+        for each in harm:
+            yield f"{called}: {each.words}"
+        if not harm and (said := unlike(part.root, path, part.state)):
+            yield f"{called}: {said}"
 
     def _older(self) -> Iterator[str]:
         """Name the tables that were further once, or whose log is gone."""

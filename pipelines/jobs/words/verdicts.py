@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from expectations.decided import passed_words
 from expectations.laws import ACCOUNT_HOLDS, AS_PUBLISHED, AS_RECOMPUTED, BLOCKING, OF_FILES, OF_INTERVALS
 from expectations.offenders import CONTEXT
-from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.columnar.columns import instant_text, instant_tick
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.flows.check import OWN, is_of_each
 from pipelines.flows.legs import MAIN
@@ -198,16 +198,24 @@ def _broken_entries(verdict: SpokenVerdict) -> list[Entry]:
     """Give the commits in which what blocks fails; none where not every case names one."""
     if verdict.commit:
         return list(verdict.judged.entries)
-    cases = [row for each in verdict.blocking_failed for row in each.rows]
+    cases = [_commit_of(verdict, row) for each in verdict.blocking_failed for row in each.rows]
     # Of files each case is many rows.
     told = (
         sum(int(row.get("rows", 1)) for row in each.rows) if each.expectation in OF_FILES else len(each.rows)
         for each in verdict.blocking_failed
     )
     shown = all(0 < each.unexpected <= rows for each, rows in zip(verdict.blocking_failed, told, strict=True))
-    numbers = {row.get("commit") for row in cases}
+    numbers = {*cases}
     entries = [entry for entry in verdict.judged.entries if entry.commit in numbers]
     return entries if shown and len(entries) == len(numbers) else []
+
+
+def _commit_of(verdict: SpokenVerdict, row: Mapping[str, Any]) -> int | None:
+    """Give the commit that a case is of; a row of a source says when it arrived."""
+    if row.get("commit") is not None or not isinstance(row.get("arrival"), str):
+        return row.get("commit")
+    at = instant_tick(row["arrival"])
+    return next((entry.commit for entry in verdict.judged.entries if entry.span.holds(at)), None)
 
 
 def _accepted(verdict: SpokenVerdict) -> str:
@@ -216,7 +224,7 @@ def _accepted(verdict: SpokenVerdict) -> str:
         passed_words(entry.verdict, each.table, each.sentence)
         for entry in ([] if verdict.held else _broken_entries(verdict))
         for each in verdict.blocking_failed
-        if verdict.commit or entry.commit in {row.get("commit") for row in each.rows}
+        if verdict.commit or entry.commit in {_commit_of(verdict, row) for row in each.rows}
     ]
     return decided[0] if decided and all(decided) else ""
 
@@ -289,7 +297,9 @@ def _gone_on(verdict: SpokenVerdict) -> str:
 
 def _is_open(verdict: SpokenVerdict, entry: Entry) -> bool:
     """Say whether something blocks in a commit that nobody let pass."""
-    fails = (each for each in verdict.blocking_failed if entry.commit in {row.get("commit") for row in each.rows})
+    fails = (
+        each for each in verdict.blocking_failed if entry.commit in {_commit_of(verdict, row) for row in each.rows}
+    )
     return any(not passed_words(entry.verdict, each.table, each.sentence) for each in fails)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -47,9 +48,10 @@ from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.runs.known import open_run
 from tests.jobs.damage import flipped, with_another_name, with_another_page_header, with_another_unit
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
@@ -645,3 +647,51 @@ def test_a_day_that_can_be_read_no_more_and_whose_feed_has_other_rows_is_led_out
     anew = {row.span: row.hashes["punctual"] for row in state.published}
     house.backfill("2013-01-01", "2013-01-04", run="anew")
     assert anew == {row.span: row.hashes["punctual"] for row in log_state(house.home / "tiny" / "anew").published}
+
+
+def without_an_add(log: Path) -> None:
+    """Take the last line of a version away, each of which is JSON by itself."""
+    version = log / f"{2:020d}.json"
+    *lines, last = version.read_text().splitlines(keepends=True)
+    assert '"add"' in last
+    version.write_text("".join(lines))
+
+
+def with_another_size(log: Path) -> None:
+    version = log / f"{2:020d}.json"
+    version.write_text(re.sub(r'"size":\d+', '"size":999', version.read_text(), count=1))
+
+
+def with_a_letter_changed(log: Path) -> None:
+    version = log / f"{0:020d}.json"
+    version.write_text(version.read_text().replace("number", "numbed"))
+
+
+def with_another_type(log: Path) -> None:
+    version = log / f"{0:020d}.json"
+    name, kind = r"\"name\":\"weight\",\"type\":", r"\"double\""
+    assert name + kind in version.read_text()
+    version.write_text(version.read_text().replace(name + kind, name + r"\"date\""))
+
+
+@pytest.mark.parametrize("harm", [without_an_add, with_another_size, with_a_letter_changed, with_another_type])
+def test_a_log_that_can_be_read_and_says_something_else_is_found_and_made_anew(
+    house: House, harm: Callable[[Path], None]
+) -> None:
+    for day in range(1, 3):
+        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
+    before = content_hash(read_stream(house.root, "punctual")).text
+    harm(house.root / "streams" / "punctual" / "_delta_log")
+    known = open_run("tiny", "main")
+    with pytest.raises(JobError, match=r"streams/punctual: its log .* doctor tiny --repair puts them back"):
+        known.require_own_rows("punctual")
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    assert house.text.endswith("next: pulseline doctor tiny")
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    assert house.text.endswith("next: pulseline doctor tiny --deep --repair")
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - the command's flags
+    assert "lost       streams/punctual: its log " in house.text
+    assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert content_hash(read_stream(house.root, "punctual")).text == before
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
+    house.backfill("2013-01-03", "2013-01-04")

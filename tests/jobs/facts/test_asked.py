@@ -16,6 +16,7 @@ from expectations.report.words import ReportClock
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality, write_quality
 from pipelines.errors import Exit
+from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.facts.home import red_days, stands
@@ -363,3 +364,25 @@ def test_a_check_of_one_day_takes_no_rows_from_what_all_were_asked(house: House)
     whole = asked()
     check_flow("tiny", DAYS[1], DAYS[2], None, "main", as_json=False, echo=house.tell)
     assert {name: told for name, told in asked().items() if name in whole} == whole
+
+
+def test_rows_that_a_flow_of_before_set_aside_are_not_missing(house: House) -> None:
+    run(house, 0, 2)
+    aside = sum(account.side for account in read_facts(about(), None).accounts)
+    assert aside > 0
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text().replace("late: divert", "late: drop"))
+    apply_flow(ApplyRequest(flow="tiny"), house.tell)
+    run(house, 2, 3)
+    facts = read_facts(about(), None)
+    assert [account.missing for account in facts.accounts if account.missing] == []
+    assert sum(account.side for account in facts.accounts) == aside
+
+
+def test_what_fails_under_a_source_names_its_days(house: House) -> None:
+    run(house, 0, 3)
+    file = house.config / "flows" / "tiny.yaml"
+    asked = f"{{{BETWEEN}: {{column: number, max_value: 20}}}}"
+    file.write_text(file.read_text().replace("arrival: went}", f"arrival: went, expect: [{asked}]}}"))
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    assert house.text.splitlines()[-1].startswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-04 once")
