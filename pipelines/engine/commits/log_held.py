@@ -5,14 +5,16 @@ Each line of a version is JSON of its own, so a log that lost some, or has anoth
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.engine.commits.delta_log import snapshot
-from pipelines.engine.commits.file_lists import FileLists
-from pipelines.engine.commits.paths import TableLostError, table_name
+from pipelines.engine.commits.file_lists import FileLists, visible_at
+from pipelines.engine.commits.paths import COMMIT, TableLostError, table_name
 from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.parquet import FileDamagedError
@@ -48,16 +50,38 @@ def _unlike(root: Path, path: Path, state: LogState) -> str:
     name, log = table_name(root, path), TableLog(path)
     if not log.look(state.recorded.versions.get(name)):
         return ""
-    held = FileLists(root, state).held(name, log.settled())
-    away = {file for each in log.foreign for file in each.gone}
-    lacking = sorted(file for file in held if file not in log.files and file not in away)
-    if lacking:
-        return f"its log lacks {len(lacking)} of the {len(held)} files that `commits` has it hold, such as {lacking[0]}"
+    upto = log.settled()
+    counted = sum(state.commits[commit].rows_of(path.name) for commit in visible_at(state, upto))
+    there = sum(file.rows for file in log.files.values())
+    # Who put files together may have said nothing of their rows.
+    if there != counted and all(file.rows for file in log.files.values()):
+        return f"its log names files of {there:,} rows, and commits have {counted:,} in it"
+    held = FileLists(root, state).held(name, upto)
     for file in sorted(held.keys() & log.files.keys()):
         said, wrote = log.files[file], held[file]
         if said.size != wrote.size or said.rows not in {0, wrote.rows}:
             return f"its log says {said.rows:,} rows and {said.size:,} bytes of {file}, and its commit {_told(wrote)}"
     return "" if is_stored(path) or any(each.reshapes for each in log.foreign) else _other_columns(path, held)
+
+
+def commits_without_rows(root: Path, path: Path, state: LogState) -> list[int]:
+    """Name the commits whose rows are in none of the files that a table holds of them.
+
+    A repair that was cut short may have put a file of one commit in the place of one that several shared.
+
+    Args:
+        root: the run's folder, or of one of its legs.
+        path: the table's folder.
+        state: the log of the run.
+    """
+    lists, name, log = FileLists(root, state), table_name(root, path), TableLog(path)
+    log.look()
+    found: Counter[int] = Counter()
+    for file in lists.held(name, log.settled()).values():
+        with suppress(FileDamagedError, TableLostError):
+            found.update(rows_of_file(path, file, frozenset({COMMIT}))[COMMIT].to_pylist())
+    visible = visible_at(state, log.settled())
+    return [commit for commit in visible if found[commit] < state.commits[commit].rows_of(path.name)]
 
 
 def _told(file: NewFile) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
-from pipelines.engine.commits.log_held import unlike
+from pipelines.engine.commits.log_held import commits_without_rows, unlike
 from pipelines.engine.commits.paths import (
     QualityLostError,
     TornLogError,
@@ -194,7 +194,7 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         yield _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
         return
     if not any(each.harm for each in log.foreign) and (said := unlike(root, root / name, state)):
-        yield _lost(name, said)
+        yield _without_rows(root, name, state) or _lost(name, said)
         return
     for each in log.foreign:
         if each.harm:
@@ -205,6 +205,17 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
     if newest and behind and _touches(newest, name, lists):
         sentence = f"commit {newest.commit} is published and the table does not have it yet"
         yield Finding(ill=Ill.UNSETTLED, table=name, sentence=sentence, remedy="settle it, as the next driver would")
+
+
+def _without_rows(root: Path, name: str, state: LogState) -> Finding | None:
+    """Tell of commits whose rows are in no file of a table, as a repair that was cut short leaves them; else None."""
+    commits = tuple(commits_without_rows(root, root / name, state))
+    if not commits:
+        return None
+    can = tuple(commit for commit in commits if can_be_remade(state, commit))
+    sentence = f"rows of commits {_few(commits)} are in none of its files"
+    remedy = f"work on {_few(can)} again from the landing, and compare hashes" if can else ""
+    return Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy=remedy, commits=commits)
 
 
 def _touches(entry: Entry, name: str, lists: FileLists) -> bool:

@@ -21,6 +21,7 @@ from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits import log
 from pipelines.engine.commits.delta_log import HINT, snapshot
+from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
     LOG,
@@ -40,6 +41,8 @@ from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.examining import Finding, Ill
 from pipelines.engine.live.relanding import GivesOthersError
+from pipelines.engine.live.remaking import remake
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands import doctor as doctor_command
@@ -695,3 +698,39 @@ def test_a_log_that_can_be_read_and_says_something_else_is_found_and_made_anew(
     assert content_hash(read_stream(house.root, "punctual")).text == before
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
     house.backfill("2013-01-03", "2013-01-04")
+
+
+def test_a_table_whose_shared_file_gave_way_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Days that were worked on in one go share files, and the only rows of one may be those of a day that ran again."""
+    monkeypatch.setenv("PULSELINE_HOME", str(tmp_path / "home"))
+    flow = tmp_path / "z.yaml"
+    flow.write_text(
+        "flow: z\nsources:\n  r: {feed: {csv: feed.csv, types: {id: int64, at: timestamp}}, key: pump, time: at, "
+        'arrival: at}\nstreams:\n  some: {filter: r, where: "id < 2"}\n'
+    )
+    wanted = RunRequest(flow=str(flow), start="2026-03-01", end="2026-03-03", engine="core", check=False)
+    told: list[str] = []
+    for second in (2, 3, 1):
+        rows = ["id,pump,at", "1,n,2026-03-01T10:00:00Z", f"{second},n,2026-03-02T10:00:00Z", ""]
+        (tmp_path / "feed.csv").write_text("\n".join(rows))
+        run_flow(wanted if second == 2 else replace(wanted, start="2026-03-02"), told.append)
+        assert [*open_run(str(flow), "main").written_by_others] == []
+        assert examine(str(flow), "main", False, False, told.append) == Exit.FINE  # noqa: FBT003 - the command's flags
+
+
+def test_a_repair_that_was_cut_short_is_gone_on_with(house: House) -> None:
+    """One of the commits that shared a file was made again, and stands in the place of all."""
+    run_flow(
+        RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core", check=False, at_once="3"),
+        house.tell,
+    )
+    before = content_hash(read_stream(house.root, "punctual"), leave_out=NOT_HASHED).text
+    first(house.root / "streams" / "punctual" / "_written", "*.parquet").unlink()
+    with open_driver(house.root, flow="tiny") as driver:
+        remake(driver, 1, {"streams/punctual"}, CoreEngine())
+        driver.restore(house.root / "streams" / "punctual")
+        driver.settle()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "missing    streams/punctual: " in house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert content_hash(read_stream(house.root, "punctual"), leave_out=NOT_HASHED).text == before
