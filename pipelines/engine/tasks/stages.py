@@ -375,10 +375,10 @@ def _check_own(root: Path, path: Path, schema: pa.Schema, seen: ColumnsSeen) -> 
     try:
         seen.check(path, schema)
     except SchemaChangedError:
-        log = TableLog(path)
-        log.look(log_state(root).recorded.versions.get(table_name(root, path)))
+        log, state = TableLog(path), log_state(root)
+        log.look(state.recorded.versions.get(table_name(root, path)))
         log.refuse_foreign()
-        if said := unlike(root, path, log_state(root)):
+        if said := unlike(root, path, state):
             raise TornLogError(str(path), LOG, said) from None
         raise
 
