@@ -98,7 +98,7 @@ def told_by(key: Sequence[str]) -> tuple[str, ...]:
     """Name the columns of a frame that tell its rows apart: the key stands there twice: a check may see it otherwise.
 
     >>> told_by(["gate"])
-    ('__at', 'place', '__key_0')
+    ('__pulseline_at', 'place', '__key_0')
     """
     return (AT, "place", *(f"__key_{number}" for number in range(len(key))))
 
