@@ -172,11 +172,19 @@ def _listed(said: str, parts: Sequence[str], told: str) -> str:
 
     >>> _listed("s in: b é.", ["b", "", "é"], 'b, "", é'), _listed("s not in:", [""], '""')
     ('s in: b, "", é.', 's not in: ""')
+
+    A part may be like a word of the sentence.
+
+    >>> _listed("value must be in: s be.", ["s", "be"], '"s", "be"'), _listed("be must be in: be", ["be"], '"be"')
+    ('value must be in: "s", "be".', 'be must be in: "be"')
     """
     shown = r"\s+".join(re.escape(part) for part in parts if part.strip())
     if not shown:
         return re.sub(r":\s*(\.?)$", lambda end: f": {told}{end[1]}", said)
-    return re.sub(shown, lambda _: told, said)
+    behind = rf"(:\s*)(?:{shown})(?!\w)"
+    if re.search(behind, said):
+        return re.sub(behind, lambda begin: f"{begin[1]}{told}", said, count=1)
+    return re.sub(rf"(?<!\w)(?:{shown})(?!\w)", lambda _: told, said, count=1)
 
 
 def _ticks(moment: dt.datetime) -> int:

@@ -182,8 +182,9 @@ class FileLists:
             row = rows[place]
             moved = any(first <= commit <= last for first, last in _ranges(row))
             # Of a commit's files some may be put together, each for itself, and others left as they are. Where none
-            # of the rows in one were its own, it has nothing there any more; one that gave way keeps what it had.
-            if moved or counts:
+            # of the rows in one were its own, it has nothing there any more; one that gave way keeps what it had. What
+            # was made again of one commit says nothing of those that shared a file with it.
+            if moved or (counts and row.detail["out"]):
                 for name in _gone(row, files):
                     del files[name]
             if moved:

@@ -105,7 +105,7 @@ class TableLostError(TableError):
     table: str
     commit: int
     says = (
-        "{table} must hold what commit {commit} wrote; it does not: the table was removed or "
+        "{table} must hold what commit {commit} wrote; it does not: the table or a file of it was removed, or "
         "replaced by an older copy; pulseline doctor FLOW says what can be had again; else put it back, or make a run "
         "of its own anew (--run NAME)"
     )

@@ -10,6 +10,7 @@ import logging
 import re
 import secrets
 from bisect import bisect_left
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -140,7 +141,7 @@ class Tables:
         """See once that each table is the one: a copy of another in its place has versions and commits like it.
 
         Raises:
-            TableLostError: one names files that no commit wrote there.
+            TableLostError: one names files that no commit wrote there, or that are gone.
         """
         state = self.state()
         newest = state.newest_published
@@ -148,7 +149,9 @@ class Tables:
             return
         lists = FileLists(self.root, state)
         for log in logs:
-            if strangers(log.files, lists.held(table_name(self.root, log.path), log.settled())):
+            held = lists.held(table_name(self.root, log.path), log.settled())
+            others = (file for name, file in log.files.items() if name not in held)
+            if strangers(log.files, held) or not all(_is_there(file) for file in others):
                 raise TableLostError(str(log.path), newest.commit)
             self._seen.add(log.path)
 
@@ -349,12 +352,17 @@ class Tables:
             FileMissingError: a file that `commits` names is gone.
         """
         name, state = table_name(self.root, path), self.state()
-        wanted = frozenset(visible_at(state, number))
-        held = FileLists(self.root, state).held(name, number)
+        lists, shared = FileLists(self.root, state), defaultdict[str, set[int]](set)
+        held = lists.held(name, number)
+        for commit in visible_at(state, number):
+            for file in lists.holder(name, commit):
+                shared[file.name].add(commit)
         instead = []
         for file in list(held.values()):
             require_file(path, file)
             there = {file.first} if file.first == file.last else commits_in(path / file.name)
+            # Others of them may have been made again, into files of their own.
+            wanted = shared[file.name]
             if not there <= wanted:
                 held.pop(file.name)
                 if not there & wanted:
@@ -369,6 +377,14 @@ class Tables:
         if not self._done(log, TableChange(adds=adds, removes=removes, says="RESTORE"), number, instead):
             raise ConcurrentAddError(str(path), log.version + 1, "somebody wrote while it was restored")
         log.foreign.clear()
+
+
+def _is_there(file: ActiveFile) -> bool:
+    """Say whether a file that somebody else put together is there in its size."""
+    try:
+        return file.path.stat().st_size == file.size
+    except FileNotFoundError:
+        return False
 
 
 def _touch(files: Iterable[Path]) -> None:

@@ -303,13 +303,19 @@ class StorePath(PosixPath):
         return False
 
     def below(self, chunk: int = 1_000) -> Iterator[tuple[StorePath, StoredObject]]:
-        """Give all objects whose names begin with this one, with what the store says of them."""
+        """Give all objects whose names begin with this one, with what the store says of them.
+
+        One by which other tools mark a folder is none: it is empty, and called as the folder with a slash behind it,
+        which the library leaves out, so that no call reaches it.
+        """
         import obstore
 
         with self._asked():
             for some in obstore.list(self.store, prefix=self.key, chunk_size=chunk):
                 for each in some:
-                    yield self._beside(each["path"]), _found(each)
+                    path = self._beside(each["path"])
+                    if each["size"] or path.name.startswith(".") or path.is_file():
+                        yield path, _found(each)
 
     def iterdir(self) -> Iterator[StorePath]:  # type: ignore[override]
         """Give what lies right below, by name.

@@ -13,6 +13,7 @@ from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.log_held import commits_without_rows, unlike
 from pipelines.engine.commits.paths import (
+    NewFile,
     QualityLostError,
     TornLogError,
     commits_path,
@@ -34,12 +35,11 @@ from pipelines.engine.live.relanding import can_land_again, can_land_in_place, c
 from pipelines.engine.live.remaking import can_be_remade
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pipelines.engine.commits.entry import Entry
     from pipelines.engine.commits.history import LogState
-    from pipelines.engine.commits.paths import NewFile
 
 
 BACK = "put its folder back out of a copy of the run's, or use a run of another name"
@@ -151,7 +151,7 @@ def _table(root: Path, name: str, state: LogState, lists: FileLists, read: set[s
         if held or name in state.recorded.versions:
             yield _lost(name, "its log is gone")
     else:
-        found = [*_log(root, name, state, lists)]
+        found = [*_log(root, name, state, lists, read=read is None)]
         yield from found
         if read != set() and all(each.ill is Ill.UNSETTLED for each in found):
             table = snapshot(path)
@@ -165,7 +165,7 @@ def _lost(name: str, why: str) -> Finding:
     return Finding(ill=Ill.LOST, table=name, sentence=why, remedy=remedy)
 
 
-def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[Finding]:
+def _log(root: Path, name: str, state: LogState, lists: FileLists, *, read: bool) -> Iterator[Finding]:
     log, known = TableLog(root / name), state.recorded.versions.get(name)
     try:
         log.look(known)
@@ -189,9 +189,15 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
         )
         yield Finding(ill=Ill.AHEAD, table=name, sentence=sentence, remedy="")
         return
-    strange = strangers(log.files, lists.held(name, log.settled()))
+    held = lists.held(name, log.settled())
+    strange = strangers(log.files, held)
     if strange:
         yield _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
+        return
+    if gone := _others_gone(log, held, read=read):
+        sentence = f"it names {gone[0]}, which none of its commits wrote, and which is gone or not whole"
+        remedy = "put the files of its commits back"
+        yield Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy, files=len(gone))
         return
     if not any(each.harm for each in log.foreign) and (said := unlike(root, root / name, state)):
         yield _without_rows(root, name, state) or _lost(name, said)
@@ -205,6 +211,19 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists) -> Iterator[F
     if newest and behind and _touches(newest, name, lists):
         sentence = f"commit {newest.commit} is published and the table does not have it yet"
         yield Finding(ill=Ill.UNSETTLED, table=name, sentence=sentence, remedy="settle it, as the next driver would")
+
+
+def _others_gone(log: TableLog, held: Mapping[str, NewFile], *, read: bool) -> list[str]:
+    """Name the files of a log that none of its commits has and that are gone or not whole.
+
+    Somebody else may have put files together; and a name with another letter in it is none of ours either.
+    """
+    others = [
+        NewFile(name, file.rows, file.size, first=file.first, last=file.last)
+        for name, file in sorted(log.files.items())
+        if name not in held
+    ]
+    return [file.name for file in others if not _is_whole(log.path, file, None, read=read)]
 
 
 def _without_rows(root: Path, name: str, state: LogState) -> Finding | None:

@@ -39,6 +39,7 @@ JAVA_ADVICE = (
 
 LAST_LINES = 60
 """Of Spark's log, in which the reason is looked for."""
+OF_A_TABLE = re.compile(r"\.parquet|/(streams|ledger|carry)/")
 WHY = re.compile(r"Exception|Error\b")
 WORKER_ERROR = re.compile(r"^((?:\w+\.)*[A-Z]\w*): (.+)$", re.MULTILINE)
 """The last line of a Python traceback."""
@@ -225,7 +226,7 @@ def _files(error: BaseException) -> str | None:
         return f"the folder {_home()} cannot be made: set PULSELINE_HOME to a folder that can"
     stored = os.environ.get("PULSELINE_HOME", "").strip().rstrip("/")
     ours = _home() in str(error) or ("://" in stored and stored in str(error))
-    if isinstance(error, FileNotFoundError) and ".parquet" in str(error) and ours:
+    if isinstance(error, FileNotFoundError) and OF_A_TABLE.search(str(error)) and ours:
         said = " ".join(str(error).split())[:200]
         return f"a file of a run is gone ({said}): pulseline doctor FLOW says what can be had again"
     if isinstance(error, NotADirectoryError | IsADirectoryError):

@@ -29,6 +29,8 @@ from pipelines.engine.commits.paths import (
     ForeignWriteError,
     RootGoneError,
     TableAheadError,
+    TableError,
+    TableLostError,
     TornLogError,
     commits_path,
     data_tables,
@@ -718,19 +720,74 @@ def test_a_table_whose_shared_file_gave_way_is_well(tmp_path: Path, monkeypatch:
         assert examine(str(flow), "main", False, False, told.append) == Exit.FINE  # noqa: FBT003 - the command's flags
 
 
-def test_a_repair_that_was_cut_short_is_gone_on_with(house: House) -> None:
-    """One of the commits that shared a file was made again, and stands in the place of all."""
-    run_flow(
-        RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core", check=False, at_once="3"),
-        house.tell,
-    )
-    before = content_hash(read_stream(house.root, "punctual"), leave_out=NOT_HASHED).text
-    first(house.root / "streams" / "punctual" / "_written", "*.parquet").unlink()
+@pytest.mark.parametrize("lost", ["streams/punctual/_written", "carry/ordered.held", "carry/beating.state"])
+def test_a_repair_that_was_cut_short_is_gone_on_with(house: House, lost: str) -> None:
+    """One of the commits that shared a file was made again: of the others nothing is had again by that."""
+    days = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-03", engine="core", check=False, at_once="2")
+    run_flow(days, house.tell)
+    kept = house.home.with_name("kept")
+    shutil.copytree(house.home, kept)
+    next_day = replace(days, start="2013-01-03", end="2013-01-04")
+    run_flow(next_day, house.tell)
+    wanted = all_rows(house)
+    shutil.rmtree(house.home)
+    shutil.move(kept, house.home)
+    name = lost.removesuffix("/_written")
+    file = first(house.root / lost, "c00000001-00000002-*.parquet")
+    whole = file.read_bytes()
+    file.unlink()
     with open_driver(house.root, flow="tiny") as driver:
-        remake(driver, 1, {"streams/punctual"}, CoreEngine())
-        driver.restore(house.root / "streams" / "punctual")
-        driver.settle()
-    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
-    assert "missing    streams/punctual: " in house.text
+        remake(driver, 1, {name}, CoreEngine())
+    assert examine("tiny", "main", False, True, house.tell, deep=True) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert [json.loads(line)["commits"] for line in house.text.splitlines() if "missing" in line] == [[2]]
+    if "carry" in lost:
+        with pytest.raises(TableError):
+            run_flow(next_day, house.tell)
+    again = house.home.with_name("again")
+    shutil.copytree(house.home, again)
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
-    assert content_hash(read_stream(house.root, "punctual"), leave_out=NOT_HASHED).text == before
+    run_flow(next_day, house.tell)
+    assert all_rows(house) == wanted
+    # The file that they shared may come back instead, and has rows of the commit that was made again.
+    shutil.rmtree(house.home)
+    shutil.move(again, house.home)
+    file.write_bytes(whole)
+    shutil.rmtree(house.root / "streams" / "punctual" / LOG)
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    run_flow(next_day, house.tell)
+    assert all_rows(house) == wanted
+
+
+def all_rows(house: House) -> dict[str, str]:
+    """Give the hash of all that is published, by stream."""
+    return {
+        name: content_hash(read_stream(house.root, name), leave_out=(*NOT_HASHED, "commit")).text
+        for name in ("beating", "ordered", "punctual", "punctual.diverted")
+    }
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "another letter", "fewer rows"])
+def test_a_file_that_somebody_else_put_together_is_looked_at_too(house: House, harm: str) -> None:
+    """No commit names it, and readers see its rows alone."""
+    for day in (1, 2):
+        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
+    before, table = all_rows(house), house.root / "streams" / "punctual"
+    assert DeltaTable(str(table)).optimize.compact()["numFilesAdded"] == 1
+    assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    file = first(table, "part-*.parquet")
+    if harm == "gone":
+        file.unlink()
+    elif harm == "cut":
+        file.write_bytes(file.read_bytes()[:-100])
+    elif harm == "another letter":
+        version = max((table / LOG).glob("*.json"))
+        version.write_text(version.read_text().replace('.parquet"', '.parqwet"'))
+    else:
+        pq.write_table(pq.read_table(file).slice(3), file)
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    assert "foreign    streams/punctual: it names part-" in house.text
+    with pytest.raises(TableLostError):
+        house.backfill("2013-01-03", "2013-01-04")
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) == before
+    house.backfill("2013-01-03", "2013-01-04")
