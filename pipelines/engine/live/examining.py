@@ -189,18 +189,8 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists, *, read: bool
         )
         yield Finding(ill=Ill.AHEAD, table=name, sentence=sentence, remedy="")
         return
-    held = lists.held(name, log.settled())
-    strange = strangers(log.files, held)
-    if strange:
-        yield _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
-        return
-    if gone := _others_gone(log, held, read=read):
-        sentence = f"it names {gone[0]}, which none of its commits wrote, and which is gone or not whole"
-        remedy = "put the files of its commits back"
-        yield Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy, files=len(gone))
-        return
-    if not any(each.harm for each in log.foreign) and (said := unlike(root, root / name, state)):
-        yield _without_rows(root, name, state) or _lost(name, said)
+    if (otherwise := _otherwise(root, log, state, lists, read=read)) is not None:
+        yield otherwise
         return
     for each in log.foreign:
         if each.harm:
@@ -211,6 +201,21 @@ def _log(root: Path, name: str, state: LogState, lists: FileLists, *, read: bool
     if newest and behind and _touches(newest, name, lists):
         sentence = f"commit {newest.commit} is published and the table does not have it yet"
         yield Finding(ill=Ill.UNSETTLED, table=name, sentence=sentence, remedy="settle it, as the next driver would")
+
+
+def _otherwise(root: Path, log: TableLog, state: LogState, lists: FileLists, *, read: bool) -> Finding | None:
+    """Find that a log names other files than its commits wrote, or says of them what they are not; None where not."""
+    name = table_name(root, log.path)
+    held = lists.held(name, log.settled())
+    if strange := strangers(log.files, held):
+        return _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
+    if gone := _others_gone(log, held, read=read):
+        sentence = f"it names {gone[0]}, which none of its commits wrote, and which is gone or not whole"
+        remedy = "put the files of its commits back"
+        return Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy, files=len(gone))
+    if not any(each.harm for each in log.foreign) and (said := unlike(root, log.path, state)):
+        return _without_rows(root, name, state) or _lost(name, said)
+    return None
 
 
 def _others_gone(log: TableLog, held: Mapping[str, NewFile], *, read: bool) -> list[str]:

@@ -103,15 +103,15 @@ def _with_red(known: KnownRun, facts: Facts) -> Facts:
     from pipelines.jobs.facts.home import red_days
 
     try:
-        need = red_days(known)
+        needs = red_days(known)
     except QualityLostError as lost:
         told = facts["damaged"] or str(lost)
-        return facts | {"red": None, "damaged": told, "next": known.command("doctor", "--repair")}
-    if need is None:
-        return facts | {"red": None}
+        return facts | {"red": [], "damaged": told, "next": known.command("doctor", "--repair")}
+    if not needs:
+        return facts | {"red": []}
     goes_on = not facts["pending"] and facts["next"] in {known.next_command(), known.command("stream")}
-    then = need.command if goes_on and need.command else facts["next"]
-    return facts | {"red": f"{need.words}: {need.command}", "next": then}
+    then = next((need.command for need in needs if goes_on and need.command), facts["next"])
+    return facts | {"red": [f"{need.words}: {need.command}" for need in needs], "next": then}
 
 
 def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON
@@ -132,7 +132,7 @@ def _texts(known: KnownRun, facts: Facts) -> list[str]:
     labelled = [
         ("published", _published_text(known, facts)),
         *([("broken", facts["broken"])] if facts["broken"] else []),
-        *([("red", facts["red"])] if facts["red"] else []),
+        *[("red", each) for each in facts["red"]],
         *([("damaged", facts["damaged"])] if facts["damaged"] else []),
         *([("stopped", stopped)] if (stopped := _stopped_text(facts)) else []),
         *[("pending", _pending_text(known, facts, each)) for each in _all_pending(facts)],

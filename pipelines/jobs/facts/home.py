@@ -230,18 +230,19 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
     return Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
 
 
-def red_days(known: KnownRun) -> Need | None:
-    """Say which published days of a run do not hold, by themselves or together, and nobody let pass; None if all do."""
+def red_days(known: KnownRun) -> list[Need]:
+    """Say which published days of a run do not hold, by themselves and together, and nobody let pass."""
     # A check may have become one that blocks since it was asked.
     own = {} if known.flow_now is None else known.flow_now.expect
     blocks = {(table, each.label) for table, checks in own.items() for each in checks if each.severity == BLOCKING}
     failing = (each for each in read_quality(known.root) if not each.held)
     if not any(each.severity == BLOCKING or (each.table, each.expectation) in blocks for each in failing):
-        return None
+        return []
     about = Reported(known=known)
     seen, clock = read_overview(about, None), ReportClock(about.flow.timezone)
     red = [day for day in seen.facts.calendar if day.state is CalendarState.RED and not day.is_accepted]
-    return _of_days(about, CalendarState.RED, red, clock) if red else next(_together(seen, clock), None)
+    by_themselves = [_of_days(about, CalendarState.RED, red, clock)] if red else []
+    return [*by_themselves, *_together(seen, clock)]
 
 
 def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:

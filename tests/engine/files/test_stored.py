@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from functools import partial
+from http import HTTPStatus
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -163,3 +166,25 @@ def test_what_is_put_aside_stands_under_another_name_and_no_longer_under_its_own
     assert [(aside / name).read_text() for name in ("1", "b/2")] == ["a/1", "a/b/2"]
     assert not (store / "a").is_dir()
     assert (store / "ab").read_text() == "ab"
+
+
+def test_what_marks_a_folder_is_nothing(store: StorePath) -> None:
+    """Tools that think in folders put an empty object called as the folder is, with a slash behind it."""
+    (store / "a" / "1.json").write_text("a")
+    (store / "a" / "b" / "empty").write_bytes(b"")
+    for folder in ("a", "a/b", "a/ordered.held"):
+        marked(store / folder)
+    assert sorted(path.relative_to(store).as_posix() for path, _ in store.below()) == ["a/1.json", "a/b/empty"]
+    assert not (store / "a" / "ordered.held").exists()
+    aside = durable.put_aside(store / "a")
+    assert sorted(path.relative_to(aside).as_posix() for path, _ in aside.below()) == ["1.json", "b/empty"]
+    durable.remove_folder(aside)
+    assert not aside.is_dir()
+
+
+def marked(folder: StorePath) -> None:
+    """Mark a folder: the library that we go by leaves such a slash out, so this is put by hand."""
+    at = HTTPConnection(os.environ["AWS_ENDPOINT_URL"].removeprefix("http://"))
+    at.request("PUT", f"/{folder.parts[1]}/{folder.key}/", b"")
+    assert at.getresponse().status == HTTPStatus.OK
+    at.close()

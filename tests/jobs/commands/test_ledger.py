@@ -194,10 +194,11 @@ def test_a_run_of_which_more_rows_could_not_be_read_than_could_says_so(
     wanted = RunRequest(
         flow=str(tmp_path / "own.yaml"), start="2013-01-01", end="2013-01-02", engine="core", check=False
     )
+    told: list[str] = []
     for bad, is_told in ((2, True), (1, False)):
         rows = [f'a,"{number},5",2013-01-01T01:00:0{number}Z' for number in range(bad)]
         (tmp_path / "rows.csv").write_text("\n".join(["k,v,at", *rows, "a,1.5,2013-01-01T02:00:00Z", ""]))
-        told: list[str] = []
+        told.clear()
         run_flow(wanted, told.append)
         notes = [line for line in told if line.startswith("note: ")]
         said = f"note: 2 rows of `rows` could not be read, and 1 could: pulseline ledger {tmp_path}/own.yaml says what"

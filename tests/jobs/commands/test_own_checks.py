@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow.compute as pc
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from expectations.offenders import CONTEXT
 from expectations.own_checks import CheckDoesNotFitError
 from pipelines.engine.commits.entry import State
+from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
@@ -262,6 +263,18 @@ def test_a_run_that_a_check_ends_names_the_days_it_did_not_come_to_and_what_warn
     with pytest.raises(RejectedError):
         run_flow(replace(request, start="2013-01-02", end="2013-01-03"), house.tell)
     assert "not begun" not in house.text
+
+
+def test_a_run_that_was_overtaken_ends_with_its_sentence(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it had judged and another driver never heard of is in no log."""
+
+    def overtaken(*_: object) -> NoReturn:
+        raise LeaseLostError("tiny", 1, 2, "another", 0)
+
+    monkeypatch.setattr("pipelines.engine.commits.driver.Driver.publish_together", overtaken)
+    with pytest.raises(LeaseLostError):
+        run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-03", engine="core", at_once="2"), house.tell)
+    assert 2 not in log_state(house.root).commits
 
 
 def test_a_where_that_is_no_condition_is_refused(made: Trial, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.facts.home import red_days, stands
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -215,7 +217,7 @@ def test_what_a_check_of_more_days_finds_mended_is_red_no_more(house: House) -> 
     overview = read_overview(about(), None)
     assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
     assert verdict(overview.facts).tone is Tone.GOOD
-    assert red_days(open_run("tiny", "main")) is None
+    assert red_days(open_run("tiny", "main")) == []
     # What is of some days alone stays.
     file.write_bytes(kept[:-9] + bytes([kept[-9] ^ 4]) + kept[-8:])
     check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
@@ -236,7 +238,7 @@ def test_what_was_found_mended_stays_so_when_another_day_of_the_checks_runs_agai
     file.write_bytes(kept)
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
     run(house, again, again + 1)
-    assert red_days(open_run("tiny", "main")) is None
+    assert red_days(open_run("tiny", "main")) == []
     overview = read_overview(about(), None)
     assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
     assert verdict(overview.facts).sentence.startswith("All ")
@@ -304,8 +306,7 @@ def test_what_days_break_together_reddens_none_of_them_and_is_told_by_status_and
     assert lines[-1] == "next: pulseline run tiny --start 2013-01-01 --end 2013-01-04 once that is put right"
     overview = read_overview(about(), None)
     assert [day.state for day in overview.facts.calendar] == [CalendarState.PUBLISHED] * 3
-    need = red_days(open_run("tiny", "main"))
-    assert need is not None
+    (need,) = red_days(open_run("tiny", "main"))
     assert need.words.startswith("Tue 1 Jan 2013 to Thu 3 Jan 2013 together do not hold: punctual: ")
     assert need.command == "pulseline check tiny --start 2013-01-01 --end 2013-01-04"
     assert need.words in [each.words for each in stands(overview, overview.facts, wall_ticks()).needs]
@@ -315,6 +316,26 @@ def test_what_days_break_together_reddens_none_of_them_and_is_told_by_status_and
     assert states[1:] == [CalendarState.PUBLISHED] * 2
 
 
+def test_red_days_and_what_days_break_together_are_told_beside_each_other(
+    house: House, numbers: list[list[int]]
+) -> None:
+    assert any(above(day, 3) for day in numbers)
+    largest, each = (
+        "expect_column_max_to_be_between: {column: number, max_value: 0}",
+        f"{BETWEEN}: {{column: number, max_value: 3}}",
+    )
+    expecting(house, f"{{{largest}}}, {{{each}}}")
+    assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    red, together = (each.words for each in red_days(open_run("tiny", "main")))
+    assert re.match("Tue 1 Jan 2013 .*(is|are) red: ", red)
+    assert together.startswith("Tue 1 Jan 2013 to Thu 3 Jan 2013 together do not hold: punctual: ")
+    show_status("tiny", "main", as_json=False, tell=house.tell)
+    assert [line for line in house.text.splitlines() if line.startswith("red ")] == [
+        f"red        {red}: pulseline check tiny",
+        f"red        {together}: pulseline check tiny --start 2013-01-01 --end 2013-01-04",
+    ]
+
+
 def test_a_check_of_more_days_together_takes_the_place_of_one_of_fewer(house: House, numbers: list[list[int]]) -> None:
     highest = max(number for day in numbers for number in day)
     expecting(house, f"{{expect_column_max_to_be_between: {{column: number, min_value: {highest}}}}}")
@@ -322,7 +343,7 @@ def test_a_check_of_more_days_together_takes_the_place_of_one_of_fewer(house: Ho
     found = check_flow("tiny", DAYS[0], DAYS[2], None, "main", as_json=False, echo=house.tell)
     assert (found == Exit.CHECK_FAILED) == (first < highest)
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.FINE
-    assert red_days(open_run("tiny", "main")) is None
+    assert red_days(open_run("tiny", "main")) == []
     assert "An expectation does not hold" not in verdict(read_facts(about(), None)).sentence
 
 
@@ -335,7 +356,7 @@ def test_a_check_counts_under_the_severity_that_it_has_now(house: House, numbers
         overview = read_overview(about(), None)
         assert (verdict(overview.facts).tone, verdict(read_facts(about(), None)).tone) == (tone, tone)
         red = [day for day in overview.facts.calendar if day.state is CalendarState.RED]
-        assert (red_days(open_run("tiny", "main")) is not None) == (len(red) > 0) == (severity == "blocking")
+        assert bool(red_days(open_run("tiny", "main"))) == (len(red) > 0) == (severity == "blocking")
 
 
 def test_a_day_that_was_made_anew_newly_fails_nothing(house: House) -> None:
@@ -350,7 +371,7 @@ def test_a_day_that_was_made_anew_newly_fails_nothing(house: House) -> None:
     run(house, 1, 2)
     facts = read_facts(about(), None)
     assert all(each.held for each in facts.expectations if each.name == "as_published")
-    assert "as_published" not in changed_sentence(facts, ReportClock("America/New_York"))
+    assert "as_published" not in (changed_sentence(facts, ReportClock("America/New_York")) or "")
 
 
 def test_a_check_of_one_day_takes_no_rows_from_what_all_were_asked(house: House) -> None:
