@@ -177,6 +177,7 @@ def test_what_marks_a_folder_is_nothing(store: StorePath) -> None:
     assert sorted(path.relative_to(store).as_posix() for path, _ in store.below()) == ["a/1.json", "a/b/empty"]
     assert not (store / "a" / "ordered.held").exists()
     aside = durable.put_aside(store / "a")
+    assert isinstance(aside, StorePath)
     assert sorted(path.relative_to(aside).as_posix() for path, _ in aside.below()) == ["1.json", "b/empty"]
     durable.remove_folder(aside)
     assert not aside.is_dir()
