@@ -171,7 +171,18 @@ def rows_of_file(path: Path, file: NewFile, columns: Collection[str] | None) -> 
         names = data.schema.names
         if COMMIT not in names:
             raise FileDamagedError(str(there), f"it has no column {COMMIT}")
-        return data.to_table(columns=[name for name in names if columns is None or name in columns])
+        rows = data.to_table(columns=[name for name in names if columns is None or name in columns])
+    # In no hash, for a commit may be told by another number; but a file says of which ones it is.
+    if COMMIT in rows.column_names and not _are_of(rows[COMMIT], file):
+        raise FileDamagedError(str(there), f"rows of it are of other commits than {file.first} to {file.last}")
+    return rows
+
+
+def _are_of(commits: pa.ChunkedArray, file: NewFile) -> bool:
+    if commits.type != pa.int64() or commits.null_count:
+        return False
+    found = pc.min_max(commits).as_py()
+    return not len(commits) or (file.first <= found["min"] and found["max"] <= file.last)
 
 
 def are_as_hashed(rows: pa.Table, file: NewFile) -> bool:

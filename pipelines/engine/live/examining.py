@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
-from pipelines.engine.commits.entry import LEDGER
+from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.log_held import commits_without_rows, unlike
 from pipelines.engine.commits.paths import (
@@ -27,7 +27,7 @@ from pipelines.engine.commits.quality import quality_path, read_quality, require
 from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
 from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.folders import CARRY, UNNAMED
-from pipelines.engine.files.parquet import FileDamagedError
+from pipelines.engine.files.parquet import FileDamagedError, false_bounds
 from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, load_manifest, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
@@ -109,6 +109,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bo
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
     found += _carry(root, state, lists)
+    found += _written(root, state, lists)
     found += _landing(root, state, deep=deep, recorded=recorded)
     return [*found, *_waiting(root, state, recorded=recorded), *_blocked(root)]
 
@@ -154,10 +155,14 @@ def _table(root: Path, name: str, state: LogState, lists: FileLists, read: set[s
         found = [*_log(root, name, state, lists, read=read is None)]
         yield from found
         if read != set() and all(each.ill is Ill.UNSETTLED for each in found):
-            table = snapshot(path)
-            columns = frozenset(table.schema.names) if table else None
+            columns = _columns(path)
     yield from _missing(root, name, held, state, lists, read, columns)
     yield from _strays(path, name, set(held), state)
+
+
+def _columns(path: Path) -> frozenset[str] | None:
+    table = snapshot(path)
+    return None if table is None else frozenset(table.schema.names)
 
 
 def _lost(name: str, why: str) -> Finding:
@@ -209,11 +214,13 @@ def _otherwise(root: Path, log: TableLog, state: LogState, lists: FileLists, *, 
     held = lists.held(name, log.settled())
     if strange := strangers(log.files, held):
         return _lost(name, f"it names {min(strange)}, which no commit wrote there: another table stands in its place")
+    if any(each.harm for each in log.foreign):
+        return None
     if gone := _others_gone(log, held, read=read):
         sentence = f"it names {gone[0]}, which none of its commits wrote, and which is gone or not whole"
         remedy = "put the files of its commits back"
         return Finding(ill=Ill.FOREIGN, table=name, sentence=sentence, remedy=remedy, files=len(gone))
-    if not any(each.harm for each in log.foreign) and (said := unlike(root, log.path, state)):
+    if said := unlike(root, log.path, state):
         return _without_rows(root, name, state) or _lost(name, said)
     return None
 
@@ -250,7 +257,8 @@ def _is_whole(path: Path, file: NewFile, columns: frozenset[str] | None, *, read
     """Say whether a file is there in its size and, where it is read, has what was written, as far as that can be told.
 
     Pages have checksums; of its other bytes the name of one of the carry tells the sum, and what they make of the rows
-    of a table is held against the content hash that its commit said.
+    of a table is held against the content hash that its commit said. By bounds that are too narrow readers leave rows
+    out.
     """
     try:
         if (path / file.name).stat().st_size != file.size:
@@ -258,7 +266,9 @@ def _is_whole(path: Path, file: NewFile, columns: frozenset[str] | None, *, read
         rows = rows_of_file(path, file, columns) if read else None
     except (OSError, pa.ArrowException, FileDamagedError):
         return False
-    return rows is None or columns is None or are_as_hashed(rows, file)
+    if rows is None or columns is None:
+        return True
+    return are_as_hashed(rows, file) and false_bounds(path / file.name, rows) is None
 
 
 def _missing(  # noqa: PLR0913 - a table, and what is known of it
@@ -323,6 +333,24 @@ def _carry(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
                 held.setdefault(name, {}).update({file.name: file for file in lists.holder(name, commit)})
     for name, files in sorted(held.items()):
         yield from _missing(root, name, files, state, lists)
+
+
+def _written(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]:
+    """Find that files of a commit that waits to be published are gone or not whole: it can only be given up."""
+    waits = state.pending
+    if waits is None or waits.state is not State.WRITTEN:
+        return
+    leg = "" if run_root(root) == root else f"{root.name}:"
+    for name, files in sorted(lists.of(waits.commit).items()):
+        columns = _columns(root / name) if exists(root / name) else None
+        gone = sorted(each.name for each in files if not _is_whole(root / name, each, columns, read=True))
+        if gone:
+            sentence = (
+                f"{len(gone)} files of commit {waits.commit}, which waits to be published, are gone, not whole or "
+                f"damaged ({gone[0]}): pulseline abandon FLOW --commit {leg}{waits.commit} gives it up, then its span "
+                "can be run again"
+            )
+            yield Finding(ill=Ill.MISSING, table=name, sentence=sentence, remedy="", files=len(gone))
 
 
 def _landing(root: Path, state: LogState, *, deep: bool, recorded: bool) -> Iterator[Finding]:

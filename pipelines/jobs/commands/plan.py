@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.settings import command, publishing, read_settings
 from pipelines.jobs.facts.planning import PlanRequest, next_step, planned, summary
+from pipelines.jobs.facts.status import damage_of
+from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.text.moments import Moments
 from pipelines.operators.plain_words import counted
 
@@ -28,20 +31,20 @@ def show_plan(wanted: PlanRequest, echo: Callable[[str], None]) -> None:
         WrongUse: no such flow, or one that lives by the real clock.
     """
     flow, plan = planned(wanted)
-    moments = Moments(flow.timezone)
+    moments, known = Moments(flow.timezone), open_run(wanted.flow, wanted.run)
+    damaged = damage_of(known)
     if wanted.as_json:
         for each in plan.found:
             echo(json.dumps(_facts(each, moments), ensure_ascii=False))
-        echo(
-            json.dumps(
-                {"flow": flow.name, "run": wanted.run, "left": len(plan.left), "seconds": round(plan.seconds, 1)}
-            )
-        )
+        facts = {"flow": flow.name, "run": wanted.run, "left": len(plan.left), "seconds": round(plan.seconds, 1)}
+        echo(json.dumps(facts | {"damaged": damaged}, ensure_ascii=False))
         return
     for group in plan.alike:
         echo(_line(group, moments))
     echo(summary(plan))
-    echo(f"next: {next_step(wanted, plan)}")
+    if damaged:
+        echo(f"damaged: {damaged}")
+    echo(f"next: {known.command('doctor') if damaged else next_step(wanted, plan)}")
 
 
 def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
@@ -50,6 +53,7 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     Raises:
         WrongUse: no such flow, or one that lives by the real clock.
         RejectedError: an interval may not be published; those after it were not begun.
+        JobError: rows that are published are not there, or not the run's own.
     """
     from pipelines.jobs.commands.run import json_of, run_flow
 
@@ -57,6 +61,8 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
         flow=wanted.flow, start=wanted.start or None, end=wanted.end or None, run=wanted.run, params=wanted.params
     )
     flow, plan = planned(asked)
+    if damaged := damage_of(open_run(wanted.flow, wanted.run)):
+        raise JobError(f"what is published must be in the tables and the log of the run: {damaged}")
     moments, root = Moments(flow.timezone), read_settings().root(flow.name, wanted.run)
     ran: list[Entry] = []
     done, spared = 0, 0

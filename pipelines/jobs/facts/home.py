@@ -240,7 +240,7 @@ def red_days(known: KnownRun) -> list[Need]:
         return []
     about = Reported(known=known)
     seen, clock = read_overview(about, None), ReportClock(about.flow.timezone)
-    red = [day for day in seen.facts.calendar if day.state is CalendarState.RED and not day.is_accepted]
+    red = [day for day in seen.seen_by_readers if day.state is CalendarState.RED and not day.is_accepted]
     by_themselves = [_of_days(about, CalendarState.RED, red, clock)] if red else []
     return [*by_themselves, *_together(seen, clock)]
 

@@ -93,6 +93,18 @@ class Overview:
         return found
 
     @property
+    def seen_by_readers(self) -> list[CalendarDay]:
+        """Give the days with what does not hold of the rows that readers see, whatever else waits or was rejected."""
+        beneath = {CalendarState.HELD, CalendarState.REJECTED}
+        days = [
+            replace(day, state=CalendarState.PUBLISHED, cause="") if day.state in beneath else day
+            for day in self.facts.calendar
+        ]
+        seen = {0, *(entry.commit for entry in self.about.published)}
+        checks = [each for each in counting(self.about, self.judged) if each.commit in seen]
+        return judged_days(self.about, checks, days)
+
+    @property
     def by_age(self) -> list[Quality]:
         """Give what was judged, the newest last."""
         return sorted(self.judged, key=lambda each: each.at)
@@ -180,11 +192,22 @@ def calendar_of(about: Reported, checks: Sequence[Quality], plan: RunPlan) -> li
         plan: of the run.
     """
     found = {(each.start, each.end): each for each in (*_intervals(about, plan), *_epochs(about))}
+    return days_of(about.flow, judged_days(about, checks, [found[span] for span in sorted(found)]))
+
+
+def judged_days(about: Reported, checks: Sequence[Quality], days: Sequence[CalendarDay]) -> list[CalendarDay]:
+    """Say of days what does not hold of them, in their order.
+
+    Args:
+        about: the whole run.
+        checks: what was judged of rows that count.
+        days: as the plan has them.
+    """
     failed = failing(checks)
     wide = {question(each) for each in failed if is_of_many(about, each)}
     # Beside what checks of longer spans found: what was asked of one by itself.
     known = [each for each in checks if question(each) in wide]
-    return days_of(about.flow, [_judged(found[span], failed, known, about) for span in sorted(found)])
+    return [_judged(day, failed, known, about) for day in days]
 
 
 def days_of(flow: Flow, ordered: Sequence[CalendarDay]) -> list[CalendarDay]:

@@ -129,6 +129,14 @@ def _damage(said: str) -> str:
     return f"a file of the run is gone or cannot be read ({said}): {DOCTOR} says what can be had again"
 
 
+def damage_of(known: KnownRun) -> str | None:
+    """Say what of the published rows is not there, or is not the run's own, by a glance at each table; else None."""
+    damaged = [*known.damaged, *known.out_of_step]
+    for name in known.tables if not damaged else ():
+        _stream(known, name, damaged)
+    return damaged[0] if damaged else None
+
+
 def _unsettled(known: KnownRun) -> int | None:
     """Give the commit that is published and that not every table has followed yet; None where all have."""
     newest = known.state.newest_published

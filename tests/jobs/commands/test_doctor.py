@@ -27,6 +27,7 @@ from pipelines.engine.commits.paths import (
     LOG,
     CommitsLostError,
     ForeignWriteError,
+    NewFile,
     RootGoneError,
     TableAheadError,
     TableError,
@@ -37,7 +38,7 @@ from pipelines.engine.commits.paths import (
     stream_path,
     version_path,
 )
-from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.commits.readers import log_state, read_stream, rows_of_file
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.index import Landing
@@ -48,6 +49,7 @@ from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands import doctor as doctor_command
+from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.run import RunRequest, run_flow
@@ -56,6 +58,7 @@ from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.runs.gate import hold
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.damage import flipped, with_another_name, with_another_page_header, with_another_unit
 from tests.laws.streamed import streamed
@@ -791,3 +794,42 @@ def test_a_file_that_somebody_else_put_together_is_looked_at_too(house: House, h
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert all_rows(house) == before
     house.backfill("2013-01-03", "2013-01-04")
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "flipped"])
+@pytest.mark.parametrize("table", ["streams/punctual/_written", "carry/ordered.held"])
+def test_a_commit_that_waits_and_lost_a_file_is_told_with_the_way_out(house: House, harm: str, table: str) -> None:
+    """It held when it was checked, so nobody looks at its rows again before it is published."""
+    house.backfill("2013-01-01", "2013-01-02")
+    house.backfill("2013-01-02", "2013-01-03", gate=hold)
+    assert check_flow("tiny", None, None, 2, "main", as_json=False, echo=house.tell) == Exit.FINE
+    file = first(house.root / table, "c00000002-*.parquet")
+    if harm == "gone":
+        file.unlink()
+    elif harm == "cut":
+        file.write_bytes(file.read_bytes()[:-100])
+    else:
+        flipped(file)
+    before = all_rows(house)
+    assert house.text
+    assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    told = house.text
+    assert f"missing    {table.removesuffix('/_written')}: 1 files of commit 2, which waits to be published" in told
+    assert "pulseline abandon tiny --commit 2 gives it up" in told
+    abandon_commit("tiny", 2, "main", as_json=False, echo=house.tell)
+    house.backfill("2013-01-02", "2013-01-03")
+    assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) != before
+
+
+def test_a_row_that_says_of_another_commit_is_found(house: House) -> None:
+    """The number of a commit is in no content hash."""
+    house.backfill("2013-01-01", "2013-01-02")
+    file = first(house.root / "streams" / "punctual" / "_written", "c00000001-*.parquet")
+    rows = pq.read_table(file)
+    place = rows.schema.get_field_index("commit")
+    other = pa.array([b"\1"] * rows.num_rows)
+    pq.write_table(rows.set_column(place, "commit", other), file)
+    damaged = NewFile(f"_written/{file.name}", rows.num_rows, file.stat().st_size, first=1, last=1)
+    with pytest.raises(FileDamagedError, match="rows of it are of other commits than 1 to 1"):
+        rows_of_file(house.root / "streams" / "punctual", damaged, None)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from dags.tab.overview import overview_page
 from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.plan import run_plan, show_plan
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
-from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.facts.report import Reported
@@ -68,6 +70,26 @@ def test_what_is_not_run_yet_is_planned_and_run(three: House) -> None:
     assert lines[3] == "next: pulseline run tiny --plan"
     assert ran(three) == [1, 2, 3]
     assert three.text.splitlines()[-1] == "plan: 1 interval ran; 2 stayed as they were"
+    assert ran(three) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("harm", ["a file", "others"])
+def test_a_plan_over_rows_that_are_gone_says_so_and_runs_nothing(three: House, harm: str) -> None:
+    table = three.root / "streams" / "punctual"
+    if harm == "a file":
+        for file in (table / "_written").glob("*.parquet"):
+            file.unlink()
+    else:
+        DeltaTable(str(table)).delete("number = 1")
+    show_plan(PlanRequest(flow="tiny"), three.tell)
+    *_, told, then = three.text.splitlines()
+    assert told.startswith("damaged: ")
+    assert then == "next: pulseline doctor tiny"
+    show_plan(PlanRequest(flow="tiny", as_json=True), three.tell)
+    assert json.loads(three.text.splitlines()[-1])["damaged"]
+    with pytest.raises(JobError, match=r"must be in the tables and the log of the run.*pulseline doctor"):
+        ran(three)
+    examine("tiny", "main", True, False, three.tell)  # noqa: FBT003 - the command's flags
     assert ran(three) == [1, 2, 3]
 
 

@@ -359,6 +359,20 @@ def test_a_check_counts_under_the_severity_that_it_has_now(house: House, numbers
         assert bool(red_days(open_run("tiny", "main"))) == (len(red) > 0) == (severity == "blocking")
 
 
+def test_a_red_day_stays_red_while_what_may_take_its_place_waits_or_was_rejected(
+    house: House, numbers: list[list[int]]
+) -> None:
+    assert above(numbers[1], 3)
+    expecting(house, most(3, "blocking"))
+    assert check_flow("tiny", DAYS[1], DAYS[2], None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
+    (red,) = red_days(open_run("tiny", "main"))
+    with pytest.raises(RejectedError):
+        run(house, 1, 2)
+    assert red_days(open_run("tiny", "main")) == [red]
+    house.backfill(DAYS[1], DAYS[2], gate=hold)
+    assert red_days(open_run("tiny", "main")) == [red]
+
+
 def test_a_day_that_was_made_anew_newly_fails_nothing(house: House) -> None:
     for day in range(3):
         run(house, day, day + 1)
