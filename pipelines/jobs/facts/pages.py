@@ -185,9 +185,18 @@ def _groups(found: Published, where: ds.Expression | None) -> list[Group]:
     with naming_the_damaged(found.files):
         for fragment in dataset(found.files, found.schema).get_fragments(condition):
             for part in fragment.split_by_row_group(condition, schema=found.schema):
-                known = (part.row_groups[0].statistics or {}).get(ARRIVAL, {})
-                groups.append(Group(known.get("min", EARLIEST), known.get("max", LATEST), part))
+                groups.append(Group(*_arrivals(part), part))
     return groups
+
+
+def _arrivals(part: ds.Fragment) -> tuple[dt.datetime, dt.datetime]:
+    """Give between what instants the rows of a row group arrived, as far as its footer says."""
+    try:
+        known = (part.row_groups[0].statistics or {}).get(ARRIVAL, {})
+    except (OverflowError, ValueError):
+        # Arrow tells the bounds of all columns at once, and Python has no instants beyond the year 9999.
+        return EARLIEST, LATEST
+    return known.get("min", EARLIEST), known.get("max", LATEST)
 
 
 def _read(
