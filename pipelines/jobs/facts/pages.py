@@ -184,8 +184,8 @@ def _groups(found: Published, where: ds.Expression | None) -> list[Group]:
     groups = []
     with naming_the_damaged(found.files):
         for fragment in dataset(found.files, found.schema).get_fragments(condition):
-            for part in fragment.split_by_row_group(condition, schema=found.schema):
-                groups.append(Group(*_arrivals(part), part))
+            parts = fragment.split_by_row_group(condition, schema=found.schema)
+            groups += [Group(*_arrivals(part), part) for part in parts]
     return groups
 
 
