@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
+from pipelines.engine.commits.delta_log import LogFiles, checkpoint_version, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.log_held import commits_without_rows, unlike
@@ -25,7 +25,7 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.quality import quality_path, read_quality, require_own
 from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
-from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.commits.table_log import TableLog, harmful
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.parquet import FileDamagedError, false_bounds
 from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
@@ -55,6 +55,8 @@ class Ill(Enum):
     """A table is gone, or an older copy of it stands in its place."""
     AHEAD = "ahead"
     """A table has commits that `commits` does not: an older copy of `commits` stands there."""
+    CHANGED = "changed"
+    """Somebody else changed rows of `commits`, by which all else is put right."""
     BEHIND = "behind"
     """A leg ends before what another has taken of it: a reset takes that one back."""
     FOREIGN = "foreign"
@@ -104,7 +106,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bo
         deep: read every file; else those that the next commits read, and of the others see that they are there.
         recorded: the flow's feeds are all recorded, so that what nobody has seen yet can land again.
     """
-    found = [*_torn(root, commits_path(root)), *_verdicts(root)]
+    found = [*_torn(root, commits_path(root)), *_of_others(root), *_verdicts(root)]
     lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
@@ -119,6 +121,18 @@ def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
     written = {LEDGER if name == LEDGER else f"streams/{name}" for row in state.published for name in row.hashes}
     named = {name for row in state.published for name in lists.of(row.commit) if not name.startswith(CARRY)}
     return sorted({table_name(root, path) for path in data_tables(root)} | written | named)
+
+
+def _of_others(root: Path) -> Iterator[Finding]:
+    """Find what others did to the rows of `commits`: by those nothing of the run may be put right."""
+    path = commits_path(root)
+    try:
+        harm = harmful(path, max(checkpoint_version(path), 0))
+    except TornLogError:
+        # That is told of the log.
+        return
+    for each in harm:
+        yield Finding(ill=Ill.CHANGED, table=table_name(root, path), sentence=each.words, remedy="")
 
 
 def _verdicts(root: Path) -> list[Finding]:
@@ -342,7 +356,11 @@ def _written(root: Path, state: LogState, lists: FileLists) -> Iterator[Finding]
         return
     leg = "" if run_root(root) == root else f"{root.name}:"
     for name, files in sorted(lists.of(waits.commit).items()):
-        columns = _columns(root / name) if exists(root / name) else None
+        try:
+            columns = _columns(root / name) if exists(root / name) else None
+        except TornLogError:
+            # That is told of the log.
+            columns = None
         gone = sorted(each.name for each in files if not _is_whole(root / name, each, columns, read=True))
         if gone:
             sentence = (

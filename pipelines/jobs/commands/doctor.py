@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 GRAVE = frozenset(Ill) - {Ill.UNSETTLED, Ill.STRAY}
 """What keeps a run from going on, or readers from counting right."""
-BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
+BESIDE = frozenset({Ill.AHEAD, Ill.CHANGED, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""
 
 
@@ -90,7 +90,10 @@ def examine(  # noqa: PLR0913 - the command's options
     found = _found(known, deep=deep)
     findings = _named(known, found)
     _tell(known, findings, as_json, echo, deep=deep)
-    if repair and any(finding.remedy for finding in findings):
+    is_of_others = any(each.ill is Ill.CHANGED for each in findings)
+    if repair and is_of_others and not as_json:
+        echo("nothing is put right by a `commits` that somebody else changed")
+    if repair and not is_of_others and any(finding.remedy for finding in findings):
         _repair(known, found, echo)
         known = open_run(called, run)
         findings = _named(known, _found(known, deep=deep))
@@ -98,7 +101,7 @@ def examine(  # noqa: PLR0913 - the command's options
             echo("")
             echo("after the repair:")
         _tell(known, findings, as_json, echo, deep=deep)
-    elif not as_json and any(finding.remedy for finding in findings):
+    elif not as_json and not is_of_others and any(finding.remedy for finding in findings):
         again = ["--deep"] if deep else []
         echo(f"nothing was touched; next: {known.command('doctor', *again, '--repair')}")
     return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
@@ -209,7 +212,7 @@ def _tell(
         else:
             remedy = f"; repair: {finding.remedy}" if finding.remedy else ""
             echo(f"{finding.ill.value:<10} {finding.table}: {finding.sentence}{remedy}")
-    if not as_json and any(finding.ill is Ill.AHEAD for finding in findings):
+    if not as_json and any(finding.ill in {Ill.AHEAD, Ill.CHANGED} for finding in findings):
         echo(
             "no repair makes `commits` anew: put it back out of a copy of the run's folder or, where somebody else "
             "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.environment.errors import JobError
+from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import command, publishing, read_settings
 from pipelines.jobs.facts.planning import PlanRequest, next_step, planned, summary
 from pipelines.jobs.facts.status import damage_of
@@ -41,9 +42,7 @@ def show_plan(wanted: PlanRequest, echo: Callable[[str], None]) -> None:
         return
     for group in plan.alike:
         echo(_line(group, moments))
-    echo(summary(plan))
-    if damaged:
-        echo(f"damaged: {damaged}")
+    echo(f"damaged: {named(damaged, wanted.flow, wanted.run)}" if damaged else summary(plan))
     echo(f"next: {known.command('doctor') if damaged else next_step(wanted, plan)}")
 
 

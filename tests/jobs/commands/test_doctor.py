@@ -833,3 +833,25 @@ def test_a_row_that_says_of_another_commit_is_found(house: House) -> None:
     damaged = NewFile(f"_written/{file.name}", rows.num_rows, file.stat().st_size, first=1, last=1)
     with pytest.raises(FileDamagedError, match="rows of it are of other commits than 1 to 1"):
         rows_of_file(house.root / "streams" / "punctual", damaged, None)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_nothing_is_put_right_by_commits_that_somebody_else_changed(house: House, lost: int) -> None:
+    """Rows of a day that `commits` no longer tells of would go from every table."""
+    for day in (1, 2, 3):
+        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
+    before, path = all_rows(house), str(commits_path(house.root))
+    rows = DeltaTable(path).to_pyarrow_table()
+    write_deltalake(
+        path, rows.filter(pa.array([each != lost for each in rows["commit"].to_pylist()])), mode="overwrite"
+    )
+    assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    told = house.text
+    assert re.search(r"changed +commits: WRITE in version \d+ is not ours and changed rows", told)
+    assert "back to the version before that" in told
+    assert "nothing is put right by a `commits` that somebody else changed" in told
+    assert "stand, with every file" not in told
+    # The version before stands there: what is named leads out.
+    max((commits_path(house.root) / LOG).glob("*.json")).unlink()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) == before
