@@ -171,11 +171,7 @@ def rows_of_file(path: Path, file: NewFile, columns: Collection[str] | None) -> 
         names = data.schema.names
         if COMMIT not in names:
             raise FileDamagedError(str(there), f"it has no column {COMMIT}")
-        rows = data.to_table(columns=[name for name in names if columns is None or name in columns])
-    # In no hash, for a commit may be told by another number; but a file says of which ones it is.
-    if COMMIT in rows.column_names and not _are_of(rows[COMMIT], file):
-        raise FileDamagedError(str(there), f"rows of it are of other commits than {file.first} to {file.last}")
-    return rows
+        return data.to_table(columns=[name for name in names if columns is None or name in columns])
 
 
 def _are_of(commits: pa.ChunkedArray, file: NewFile) -> bool:
@@ -186,7 +182,12 @@ def _are_of(commits: pa.ChunkedArray, file: NewFile) -> bool:
 
 
 def are_as_hashed(rows: pa.Table, file: NewFile) -> bool:
-    """Say whether the rows of a file have the content that was said when it was written, if anything was."""
+    """Say whether the rows of a file have the content that was said when it was written, if anything was.
+
+    The number of a commit is in no hash, but a file says of which ones it is.
+    """
+    if COMMIT in rows.column_names and not _are_of(rows[COMMIT], file):
+        return False
     return not file.hash or file.hash == content_hash(rows, leave_out=NOT_HASHED).text
 
 
