@@ -352,10 +352,10 @@ class Tables:
             FileMissingError: a file that `commits` names is gone.
         """
         name, state = table_name(self.root, path), self.state()
-        lists, shared = FileLists(self.root, state), defaultdict[str, set[int]](set)
-        held = lists.held(name, number)
+        lists, held, shared = FileLists(self.root, state), dict[str, NewFile](), defaultdict[str, set[int]](set)
         for commit in visible_at(state, number):
             for file in lists.holder(name, commit):
+                held[file.name] = file
                 shared[file.name].add(commit)
         instead = []
         for file in list(held.values()):

@@ -257,8 +257,8 @@ def _warned(
 ) -> None:
     """Name the expectations that only warn and do not hold of what was published."""
     # Of a driver that was overtaken some were judged that are in no log.
-    states = {number: entry.state for number, entry in after.commits.items()}
-    seen = (commit for commit in judged if states.get(commit) is State.PUBLISHED)
+    known = (commit for commit in judged if commit in after.commits)
+    seen = (commit for commit in known if after.commits[commit].state is State.PUBLISHED)
     broken = Counter(
         f"{each.table}: {each.sentence}"
         for commit in seen
