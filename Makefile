@@ -31,7 +31,8 @@ BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_ca
   $(addprefix tests/laws/test_,regions.py regions_kills.py loops.py instances.py) \
   $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
   commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
-  $(addprefix sources/test_,socket_feed.py spool.py)))
+  $(addprefix sources/test_,socket_feed.py spool.py)) \
+  $(addprefix tests/jobs/commands/test_,kept.py legs_checked.py legs_mended.py legs_replayed.py legs_reported.py legs_reset.py))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 DRILLS_BESIDE := $(wildcard $(addprefix tests/jobs/drill/test_drill_,neighbours.py power.py store.py clock.py))
 APART := $(BESIDE) $(DRILLS)

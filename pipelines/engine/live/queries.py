@@ -6,6 +6,7 @@ leaves to the next start, which finds it in the tables.
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ FLOW = "flow"
 """Name of the query that runs the flow."""
 STOPPED = "pulseline was asked to stop; nothing of this epoch was begun"
 
-SLOW_WORKER = "waiting for the Python worker to connect back"
+SLOW_WORKER = re.compile(r"Python worker (failed )?to connect back")
 """Spark gives a Python process 10 s to begin, which no setting changes; a machine full of work may take longer."""
 REGISTERING = threading.Lock()
 """Held from the registration of a source to the query that is made of it: Spark notes settings with a source's Python
@@ -164,7 +165,7 @@ class LiveQuery:
     def _is_begun_again(self) -> bool:
         """Start a query again that had begun nothing, for its Python process did not begin in time."""
         ended = self.query.exception() if self.query is not None else None
-        slow = ended is not None and self.error is None and SLOW_WORKER in str(ended)
+        slow = ended is not None and self.error is None and SLOW_WORKER.search(why_ended(ended))
         if not slow or self._starts >= MOST_STARTS or self.gate.is_shut(self.name):
             return False
         say(f"the {self.name} query is started again: its Python process was not up within Spark's 10 s")
@@ -203,8 +204,9 @@ class LiveQuery:
             raise QueryFailedError(self.name, self._why(found)) from found
 
     def _why(self, ended: BaseException) -> str:
-        if SLOW_WORKER not in str(ended):
-            return why_ended(ended)
+        why = why_ended(ended)
+        if not SLOW_WORKER.search(why):
+            return why
         return (
             f"its Python process was not up within Spark's 10 s, {self._starts} times in a row, for this machine has "
             "more to do than it can: nothing is lost, and it begins once there is less"

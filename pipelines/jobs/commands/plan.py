@@ -11,6 +11,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.environment.settings import command, publishing, read_settings
+from pipelines.jobs.facts.home import red_lines, red_or_lost
 from pipelines.jobs.facts.planning import PlanRequest, next_step, planned, summary
 from pipelines.jobs.facts.status import damage_of
 from pipelines.jobs.runs.known import open_run
@@ -33,17 +34,21 @@ def show_plan(wanted: PlanRequest, echo: Callable[[str], None]) -> None:
     """
     flow, plan = planned(wanted)
     moments, known = Moments(flow.timezone), open_run(wanted.flow, wanted.run)
-    damaged = damage_of(known)
+    red, lost = red_or_lost(known)
+    damaged = damage_of(known) or lost
     if wanted.as_json:
         for each in plan.found:
             echo(json.dumps(_facts(each, moments), ensure_ascii=False))
         facts = {"flow": flow.name, "run": wanted.run, "left": len(plan.left), "seconds": round(plan.seconds, 1)}
-        echo(json.dumps(facts | {"damaged": damaged}, ensure_ascii=False))
+        echo(json.dumps(facts | {"damaged": damaged, "red": red_lines(red)}, ensure_ascii=False))
         return
     for group in plan.alike:
         echo(_line(group, moments))
-    echo(f"damaged: {named(damaged, wanted.flow, wanted.run)}" if damaged else summary(plan))
-    echo(f"next: {known.command('doctor') if damaged else next_step(wanted, plan)}")
+    echo(f"damaged: {named(damaged, wanted.flow, wanted.run)}" if damaged else summary(plan, is_red=bool(red)))
+    for line in red_lines(red):
+        echo(f"red: {line}")
+    looks = next((need.command for need in red if not plan.left and need.command), "")
+    echo(f"next: {known.command('doctor') if damaged else looks or next_step(wanted, plan)}")
 
 
 def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:

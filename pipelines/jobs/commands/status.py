@@ -10,7 +10,6 @@ from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
 from pipelines.engine.commits.machine import Life
-from pipelines.engine.commits.paths import QualityLostError
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
 from pipelines.jobs.facts.history import history_line
@@ -100,18 +99,16 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
 
 def _with_red(known: KnownRun, facts: Facts) -> Facts:
     """Add which published days do not hold, and what to type to see why: that comes before anything that goes on."""
-    from pipelines.jobs.facts.home import red_days
+    from pipelines.jobs.facts.home import red_lines, red_or_lost
 
-    try:
-        needs = red_days(known)
-    except QualityLostError as lost:
-        told = facts["damaged"] or str(lost)
-        return facts | {"red": [], "damaged": told, "next": known.command("doctor", "--repair")}
+    needs, lost = red_or_lost(known)
+    if lost:
+        return facts | {"red": [], "damaged": facts["damaged"] or lost, "next": known.command("doctor", "--repair")}
     if not needs:
         return facts | {"red": []}
     goes_on = not facts["pending"] and facts["next"] in {known.next_command(), known.command("stream")}
     then = next((need.command for need in needs if goes_on and need.command), facts["next"])
-    return facts | {"red": [f"{need.words}: {need.command}" for need in needs], "next": then}
+    return facts | {"red": red_lines(needs), "next": then}
 
 
 def _readable(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON

@@ -20,6 +20,7 @@ from expectations.report.words import ReportClock, counted
 from pipelines.engine.columnar.columns import TABLE_INFINITY
 from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import HolderStanding
+from pipelines.engine.commits.paths import QualityLostError
 from pipelines.engine.commits.quality import read_quality
 from pipelines.errors import PulselineError
 from pipelines.jobs.environment.exits import named
@@ -243,6 +244,19 @@ def red_days(known: KnownRun) -> list[Need]:
     red = [day for day in seen.seen_by_readers if day.state is CalendarState.RED and not day.is_accepted]
     by_themselves = [_of_days(about, CalendarState.RED, red, clock)] if red else []
     return [*by_themselves, *_together(seen, clock)]
+
+
+def red_or_lost(known: KnownRun) -> tuple[list[Need], str]:
+    """Give the red days of a run, and why nobody can say which they are, where that is so."""
+    try:
+        return red_days(known), ""
+    except QualityLostError as lost:
+        return [], str(lost)
+
+
+def red_lines(needs: Iterable[Need]) -> list[str]:
+    """Say what needs a person, with the command that shows why."""
+    return [f"{need.words}: {need.command}" for need in needs]
 
 
 def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay]) -> str:

@@ -209,13 +209,20 @@ def _standing(entry: Entry) -> Standing:
     return Standing.LATER if entry.parent else Standing.FIRST
 
 
-def summary(plan: RunPlan) -> str:
-    """Say what running a plan would do, and cost."""
+def summary(plan: RunPlan, *, is_red: bool = False) -> str:
+    """Say what running a plan would do, and cost.
+
+    Args:
+        plan: all of it.
+        is_red: whether days that would come out as they stand do not hold.
+    """
     if not plan.found:
         return "nothing is published, and the flow does not say what its sources hold: give --start and --end"
     if not plan.left:
-        are = f"{counted(len(plan.found), 'interval')} as {'they' if plan.found[1:] else 'it'} should be"
-        return f"{are}; nothing to run"
+        counts, many = counted(len(plan.found), "interval"), bool(plan.found[1:])
+        are = f"as {'they' if many else 'it'} should be"
+        stand = f"would come out as {'they stand' if many else 'it stands'}, which does not hold"
+        return f"{counts} {stand if is_red else are}; nothing to run"
     took = f"about {plan.seconds:.0f} s" if plan.seconds >= 1 else "less than a second"
     cost = f", {took} of work for the operators, by what was measured" if plan.seconds else ""
     follow = sum(each.follows for each in plan.left)

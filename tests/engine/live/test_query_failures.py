@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -110,7 +110,10 @@ def test_a_job_that_a_stop_interrupts_is_no_failure(*, stopped: bool) -> None:
 
 
 class SlowWorker:
-    """In place of a query that Spark ended for want of a Python process, as only a machine full of work makes one."""
+    """In place of a query that Spark ended for want of a Python process, as only a machine full of work makes one.
+
+    What Spark says of the query is not what its cause says, and either may be all that there is.
+    """
 
     isActive = False  # noqa: N815 - Spark's name
 
@@ -118,15 +121,27 @@ class SlowWorker:
         """End as Spark ends it."""
         raise StreamingQueryException(str(self.exception()))
 
-    def exception(self) -> Exception:
+    def __init__(self, cause: str | None) -> None:
+        self.cause = cause
+
+    def exception(self) -> StreamingQueryException:
         """Say why it ended."""
-        return OSError("java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
+        ended = StreamingQueryException("Query flow [id = 1] terminated: Python worker failed to connect back.")
+        if self.cause is not None:
+            cast("Any", ended)._cause = OSError(
+                f"java.lang.Exception: failed\n\tat a.B.c(B.scala:1)\nCaused by: {self.cause}\n\t... 23 more"
+            )
+        return ended
 
 
+TIMED_OUT = "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back"
+
+
+@pytest.mark.parametrize("cause", [TIMED_OUT, None])
 @pytest.mark.parametrize("ask", ["running", "wait"])
-def test_a_query_whose_process_is_slow_to_begin_is_started_again_some_times(ask: str) -> None:
+def test_a_query_whose_process_is_slow_to_begin_is_started_again_some_times(ask: str, cause: str | None) -> None:
     query = LiveQuery(cast("SparkSession", None), "flow", "", {}, Path(), lambda _after, _up_to: None, Gate())
-    query.query, starts = cast("StreamingQuery", SlowWorker()), [1]
+    query.query, starts = cast("StreamingQuery", SlowWorker(cause)), [1]
     query._starts = 1
 
     def again() -> None:

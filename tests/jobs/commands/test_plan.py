@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from deltalake import DeltaTable
 from dags.tab.overview import overview_page
 from dags.tab.plan import plan_page
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.doctor import examine
 from pipelines.jobs.commands.plan import run_plan, show_plan
@@ -91,6 +93,39 @@ def test_a_plan_over_rows_that_are_gone_says_so_and_runs_nothing(three: House, h
         ran(three)
     examine("tiny", "main", True, False, three.tell)  # noqa: FBT003 - the command's flags
     assert ran(three) == [1, 2, 3]
+
+
+def test_days_that_would_come_out_as_they_stand_and_do_not_hold_are_told(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "starts: 2013-01-01\nends: 2013-01-03\n")
+    house.backfill("2013-01-01", "2013-01-03")
+    second = log_state(house.root).published[1]
+    found = Quality(
+        expectation="bound",
+        table="punctual",
+        severity="blocking",
+        sentence="All are small.",
+        remedy="",
+        held=False,
+        looked_at=9,
+        unexpected=1,
+        rows=({"commit": second.commit},),
+        start=second.span.start,
+        end=second.span.end,
+        commit=0,
+        at=second.at + 1,
+    )
+    write_quality(house.root, [found])
+    show_plan(PlanRequest(flow="tiny"), house.tell)
+    _, summary, red, then = house.text.splitlines()
+    assert summary == "2 intervals would come out as they stand, which does not hold; nothing to run"
+    assert red == "red: Wed 2 Jan 2013 is red: punctual: All are small.: pulseline check tiny"
+    assert then == "next: pulseline check tiny"
+    show_plan(PlanRequest(flow="tiny", as_json=True), house.tell)
+    assert json.loads(house.text.splitlines()[-1])["red"] == [red.removeprefix("red: ")]
+    write_quality(house.root, [replace(found, held=True, unexpected=0, rows=(), at=second.at + 2)])
+    show_plan(PlanRequest(flow="tiny"), house.tell)
+    assert "2 intervals as they should be; nothing to run" in house.text
 
 
 def test_a_day_whose_commit_was_begun_is_not_finished_and_running_the_plan_finishes_it(
