@@ -189,7 +189,7 @@ def stream(
     end: Annotated[str | None, typer.Option(help="Recorded feed: end of the range, exclusive.")] = None,
     speed: Annotated[float, typer.Option(help="Recorded feed: recorded time per wall-clock time.")] = 1.0,
     trigger: Annotated[str, typer.Option(help="Time between two readings of the clock.")] = "500ms",
-    lasts: Annotated[str | None, typer.Option("--for", help="Stop after this long: 10m.")] = None,
+    lasts: Annotated[str | None, typer.Option("--for", help="Stop this long after Spark has started: 10m.")] = None,
     until_caught_up: Annotated[bool, typer.Option("--until-caught-up", help="Stop when all is published.")] = False,  # noqa: FBT002
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there and end.")] = False,  # noqa: FBT002
     after_backfill: Annotated[bool, typer.Option("--after-backfill", help="Go on from the last interval.")] = False,  # noqa: FBT002

@@ -17,7 +17,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from pipelines.engine.commits.paths import (
     version_lines,
     version_path,
 )
-from pipelines.engine.commits.young_log import Snapshot, read_young
+from pipelines.engine.commits.young_log import WRITERS, Snapshot, read_young
 from pipelines.engine.files import durable
 from pipelines.engine.files.stored import StoreFailedError, StorePath, each_at_once, for_arrow, is_stored, told
 from pipelines.errors import PulselineError
@@ -53,8 +53,6 @@ SETTLED = "pulseline"
 """Application whose number in a table is the newest commit that is settled there."""
 HOUSE = "pulseline/house"
 """Application whose number is the entry of the newest row of `commits` about the table's files that was carried out."""
-WRITERS = "pulseline/writers"
-"""Application that every transaction of ours has, whatever it does: what lacks it is somebody else's."""
 APPLICATIONS = (SETTLED, HOUSE, WRITERS)
 HINT = "_last_checkpoint"
 COPIED_LOG = "_checkpoint-"
@@ -234,6 +232,33 @@ def snapshot(path: Path) -> Snapshot | None:
     with _delta_asks(path):
         files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
         return Snapshot(path, table.version(), schema_of(table), application_versions(table, APPLICATIONS), files)
+
+
+def at_version(path: Path, version: int) -> tuple[Snapshot, dict[str, Any]]:
+    """Read a version of a table that is not its newest, and what the table was then, as a log has it.
+
+    Args:
+        path: the table's folder.
+        version: which.
+
+    Raises:
+        TornLogError: what it was can no longer be read.
+        StoreFailedError: the store does not do its part.
+    """
+    with _delta_asks(path):
+        table = DeltaTable(str(path), version=version)
+        told = table.metadata()
+        shape = {
+            "id": str(told.id),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": table.schema().to_json(),
+            "partitionColumns": told.partition_columns,
+            "configuration": told.configuration,
+            "createdTime": told.created_time,
+        }
+        files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
+        found = Snapshot(path, version, schema_of(table), application_versions(table, APPLICATIONS), files)
+    return found, shape
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:

@@ -22,6 +22,7 @@ from pipelines.engine.commits.errors import NewerHomeError, OlderHomeError
 from pipelines.engine.commits.incremental import Following
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import (
+    CommitsChangedError,
     CommitsLostError,
     ConcurrentAddError,
     NewFile,
@@ -134,7 +135,7 @@ class CommitLog:
         """
         self._root, self._formats = root, formats
         self.path = commits_path(root)
-        self._table = TableLog(self.path)
+        self._table = TableLog(self.path, watched=True)
         self._version = NO_VERSION
         self._files: set[str] = set()
         self._state = Following()
@@ -151,6 +152,7 @@ class CommitLog:
             OlderHomeError: the folder was made by code from before this format.
             NewerHomeError: it was made by code from after it.
             CommitsLostError: it was there, and is gone.
+            CommitsChangedError: somebody else changed its rows or columns.
             RootGoneError: with the whole folder.
         """
         if not self._table.look():
@@ -159,6 +161,8 @@ class CommitLog:
                 raise CommitsLostError(str(self.path), "the whole table")
             self.require_none()
         elif self._table.version != self._version:
+            for each in (each for each in self._table.foreign if each.harm):
+                raise CommitsChangedError(str(self.path), each.words)
             self._read()
         found = self._state.format
         if found not in self._formats:

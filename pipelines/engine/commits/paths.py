@@ -128,6 +128,21 @@ class CommitsLostError(OfCommitsError):
 
 
 @dataclass(eq=False)
+class CommitsChangedError(OfCommitsError):
+    """Somebody else changed rows or columns of `commits`, by which all else is told and put right."""
+
+    table: str
+    change: str
+    says = (
+        "{table} must have the rows that the run wrote, and no others; {change}: nothing is told or done by it until "
+        "pulseline doctor FLOW --repair has taken that back"
+    )
+
+    def _of_leg(self) -> str:
+        return ""
+
+
+@dataclass(eq=False)
 class RootGoneError(TableError):
     """The folder of a run is gone while a command works on it, as a disk that is no longer mounted takes it away."""
 

@@ -16,7 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from pipelines.engine.commits.delta_log import SETTLED, WRITERS, snapshot
+from pipelines.engine.commits.delta_log import SETTLED, checkpoint_version, snapshot
 from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import (
     ConcurrentAddError,
@@ -26,9 +26,9 @@ from pipelines.engine.commits.paths import (
     version_lines,
     version_path,
 )
-from pipelines.engine.commits.young_log import KNOWN_FEATURES
+from pipelines.engine.commits.young_log import KNOWN_FEATURES, WRITERS, is_of_others
 from pipelines.engine.files.durable import write_new
-from pipelines.engine.files.stored import StoreFailedError, is_stored, number_of
+from pipelines.engine.files.stored import StoreFailedError, each_at_once, is_stored, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +56,8 @@ class TableChange:
     """Whether rows come or go; False where the same rows lie in other files from then on."""
     says: str = "WRITE"
     """What the log's history calls it."""
+    shape: Mapping[str, Any] | None = None
+    """What the table is from then on, columns and properties; as before unless given."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Foreign:
     """The files that it put into the table."""
     reshapes: bool = False
     """Whether it changed what the table is: columns, properties, or what writers must know."""
+    is_lasting: bool = False
+    """Whether no later transaction can take it back: what writers must know is never unasked."""
 
     @property
     def words(self) -> str:
@@ -89,6 +93,8 @@ class TableLog:
 
     path: Path
     """The table's folder; the table may not exist yet."""
+    watched: bool = False
+    """Whether what others did is looked for from the newest checkpoint on when the log is opened."""
     foreign: list[Foreign] = field(default_factory=list)
     """What others did since the log was opened here, or since the version that was asked for then."""
     _now: Snapshot | None = None
@@ -150,7 +156,7 @@ class TableLog:
         if not self._stands():
             return self._open(self.version if since is None else since)
         while newer:
-            self._apply(self._now, self._read(self.version + 1))
+            self._apply(self._now, self.read(self.version + 1))
             newer = version_path(self.path, self.version + 1).exists()
         self._looked = now
         return True
@@ -207,9 +213,19 @@ class TableLog:
         if self._now is None:
             return False
         self._seen = self._identity()
-        for version in range(self.version if since is None else since, self.version):
-            if version_path(self.path, version + 1).exists():
-                self._note(version + 1, self._read(version + 1))
+        told = self._now.others
+        if since is None and self.watched:
+            # A checkpoint may be of a version that somebody else wrote.
+            since = 0 if told is not None else max(checkpoint_version(self.path), 1) - 1
+        if since is None or told is not None:
+            for version, actions in told or ():
+                if since is not None and version > since:
+                    self._note(version, actions)
+            return True
+        later = [each for each in range(since + 1, self.version + 1) if version_path(self.path, each).exists()]
+        found = each_at_once(self.read, later, stored=is_stored(self.path))
+        for version, actions in zip(later, found, strict=True):
+            self._note(version, actions)
         return True
 
     def _identity(self) -> tuple[int, int] | None:
@@ -222,7 +238,12 @@ class TableLog:
             return None
         return found.st_ino, 0 if is_stored(self.path) else found.st_mtime_ns
 
-    def _read(self, version: int) -> list[dict[str, Any]]:
+    def read(self, version: int) -> list[dict[str, Any]]:
+        """Read the transaction of a version.
+
+        Raises:
+            TornLogError: it cannot be read.
+        """
         path = version_path(self.path, version)
         try:
             actions = [json.loads(line) for line in version_lines(path)]
@@ -240,8 +261,8 @@ class TableLog:
         self._note(now.version, actions)
         self._seen = (number_of(tag), 0) if tag else self._identity()
 
-    def _note(self, version: int, actions: Sequence[dict[str, Any]]) -> None:
-        if any(action.get("txn", {}).get("appId") == WRITERS for action in actions):
+    def _note(self, version: int, actions: Sequence[Mapping[str, Any]]) -> None:
+        if not is_of_others(actions):
             return
         told: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         gone, came = (
@@ -249,7 +270,9 @@ class TableLog:
         )
         reshapes = any("metaData" in action or "protocol" in action for action in actions)
         operation = str(told.get("operation", "a transaction"))
-        self.foreign.append(Foreign(version, operation, _harm(actions), gone, came, reshapes))
+        harm = _harm(actions)
+        is_lasting = bool(_strange(actions)) or any("deletionVector" in action.get("add", {}) for action in actions)
+        self.foreign.append(Foreign(version, operation, harm, gone, came, reshapes, is_lasting))
 
 
 def harmful(path: Path, since: int | None) -> list[Foreign]:
@@ -272,6 +295,15 @@ def _harm(actions: Sequence[Mapping[str, Any]]) -> str:
     did = [any(action[verb].get("dataChange", True) for action in actions if verb in action) for verb in WORDS]
     if any(did):
         return "changed rows" if all(did) else next(word for word, was in zip(WORDS.values(), did, strict=True) if was)
+    if strange := _strange(actions):
+        return f"asks of every writer what is not known here ({', '.join(strange)})"
+    if any("deletionVector" in action.get("add", {}) for action in actions):
+        return "hid rows"
+    return "changed columns or properties" if any("metaData" in action for action in actions) else ""
+
+
+def _strange(actions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Name the features that a transaction asks for and that are not known here."""
     features = {
         feature
         for action in actions
@@ -279,12 +311,7 @@ def _harm(actions: Sequence[Mapping[str, Any]]) -> str:
         for kind in ("readerFeatures", "writerFeatures")
         for feature in action["protocol"].get(kind) or ()
     }
-    strange = sorted(features - KNOWN_FEATURES)
-    if strange:
-        return f"asks of every writer what is not known here ({', '.join(strange)})"
-    if any("deletionVector" in action.get("add", {}) for action in actions):
-        return "hid rows"
-    return "changed columns or properties" if any("metaData" in action for action in actions) else ""
+    return sorted(features - KNOWN_FEATURES)
 
 
 def _head(change: TableChange, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -320,4 +347,5 @@ def _body(path: Path, change: TableChange) -> list[dict[str, Any]]:
         }
         for file in change.adds
     ]
-    return [*({"remove": each} for each in removed), *({"add": each} for each in added)]
+    shape = [] if change.shape is None else [{"metaData": change.shape}]
+    return [*shape, *({"remove": each} for each in removed), *({"add": each} for each in added)]

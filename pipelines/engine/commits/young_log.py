@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+WRITERS = "pulseline/writers"
+"""Application that every transaction of ours has, whatever it does: what lacks it is somebody else's."""
 YOUNG = 64
 """Versions up to which reading them one by one costs less than delta-rs does."""
 YOUNG_IN_STORE = 512
@@ -43,6 +45,8 @@ class Snapshot:
     applications: dict[str, int] = field(default_factory=dict)
     files: dict[str, ActiveFile] = field(default_factory=dict)
     """By path below the folder."""
+    others: list[tuple[int, Sequence[Mapping[str, Any]]]] | None = None
+    """What others did since the table was made, by version; None where not all of its log was read."""
 
     def apply(self, actions: Sequence[Mapping[str, Any]]) -> None:
         """Bring this to the next version.
@@ -51,6 +55,8 @@ class Snapshot:
             actions: of its transaction; those that change columns are not among them.
         """
         self.version += 1
+        if self.others is not None and self.version and is_of_others(actions):
+            self.others.append((self.version, actions))
         for action in actions:
             if "txn" in action:
                 self.applications[action["txn"]["appId"]] = action["txn"]["version"]
@@ -60,6 +66,11 @@ class Snapshot:
             if "add" in action:
                 file = _active(self.path, action["add"])
                 self.files[file.path.relative_to(self.path).as_posix()] = file
+
+
+def is_of_others(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Say whether a transaction is somebody else's."""
+    return not any(action.get("txn", {}).get("appId") == WRITERS for action in actions)
 
 
 def _active(path: Path, add: Mapping[str, Any]) -> ActiveFile:
@@ -118,7 +129,7 @@ def _replayed(path: Path, first: Actions, later: Sequence[Actions]) -> Snapshot 
     strange = any(_is_strange(action) for actions in later for action in actions)
     if len(meta) != 1 or meta[0].get("partitionColumns") or features - KNOWN_FEATURES or strange or not all(later):
         return None
-    found = Snapshot(path, -1, pa.schema(Schema.from_json(meta[0]["schemaString"]).to_arrow()))
+    found = Snapshot(path, -1, pa.schema(Schema.from_json(meta[0]["schemaString"]).to_arrow()), others=[])
     for actions in (first, *later):
         found.apply(actions)
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.commits.delta_log import LogFiles, checkpoint_version, exists, snapshot, torn_names
+from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
 from pipelines.engine.commits.log_held import commits_without_rows, unlike
@@ -25,7 +25,8 @@ from pipelines.engine.commits.paths import (
 )
 from pipelines.engine.commits.quality import quality_path, read_quality, require_own
 from pipelines.engine.commits.readers import are_as_hashed, log_state, rows_of_file
-from pipelines.engine.commits.table_log import TableLog, harmful
+from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.commits.taken_back import changed_by_others
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.parquet import FileDamagedError, false_bounds
 from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
@@ -56,7 +57,7 @@ class Ill(Enum):
     AHEAD = "ahead"
     """A table has commits that `commits` does not: an older copy of `commits` stands there."""
     CHANGED = "changed"
-    """Somebody else changed rows of `commits`, by which all else is put right."""
+    """Somebody else changed rows or columns of `commits`, by which all else is put right."""
     BEHIND = "behind"
     """A leg ends before what another has taken of it: a reset takes that one back."""
     FOREIGN = "foreign"
@@ -106,7 +107,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bo
         deep: read every file; else those that the next commits read, and of the others see that they are there.
         recorded: the flow's feeds are all recorded, so that what nobody has seen yet can land again.
     """
-    found = [*_torn(root, commits_path(root)), *_of_others(root), *_verdicts(root)]
+    found = [*_torn(root, commits_path(root)), *_verdicts(root)]
     lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
@@ -123,16 +124,12 @@ def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
     return sorted({table_name(root, path) for path in data_tables(root)} | written | named)
 
 
-def _of_others(root: Path) -> Iterator[Finding]:
-    """Find what others did to the rows of `commits`: by those nothing of the run may be put right."""
-    path = commits_path(root)
-    try:
-        harm = harmful(path, max(checkpoint_version(path), 0))
-    except TornLogError:
-        # That is told of the log.
-        return
-    for each in harm:
-        yield Finding(ill=Ill.CHANGED, table=table_name(root, path), sentence=each.words, remedy="")
+def examine_commits(root: Path) -> list[Finding]:
+    """Find what others did to the `commits` of a root: nothing else is told or put right by that."""
+    name, remedy = table_name(root, commits_path(root)), "take it back"
+    return [
+        Finding(ill=Ill.CHANGED, table=name, sentence=each.words, remedy=remedy) for each in changed_by_others(root)
+    ]
 
 
 def _verdicts(root: Path) -> list[Finding]:

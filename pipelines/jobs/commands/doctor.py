@@ -24,17 +24,18 @@ from pipelines.engine.commits.log_held import unlike
 from pipelines.engine.commits.paths import FILE, LOG, REGIONS, TornLogError, commits_path, run_root
 from pipelines.engine.commits.quality import put_aside
 from pipelines.engine.commits.table_log import TableLog
+from pipelines.engine.commits.taken_back import take_back
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
-from pipelines.engine.live.examining import Finding, Ill, examine_run
+from pipelines.engine.live.examining import Finding, Ill, examine_commits, examine_run
 from pipelines.engine.live.relanding import DAMAGED, land_again, land_in_place, put_aside_from
 from pipelines.engine.live.remaking import can_be_remade, remake
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.jobs.environment.errors import JobError
 from pipelines.jobs.environment.exits import named
-from pipelines.jobs.environment.settings import load_flow, read_settings
-from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.environment.settings import command, load_flow, read_settings
+from pipelines.jobs.runs.known import flow_name, open_run, root_called
 from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 GRAVE = frozenset(Ill) - {Ill.UNSETTLED, Ill.STRAY}
 """What keeps a run from going on, or readers from counting right."""
-BESIDE = frozenset({Ill.AHEAD, Ill.CHANGED, Ill.LOST, Ill.TORN})
+BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""
 
 
@@ -77,6 +78,8 @@ def examine(  # noqa: PLR0913 - the command's options
     Raises:
         LeaseHeldError: a driver is at work on the run, and it was to be repaired.
     """
+    if not _are_own(called, run, repair, as_json, echo):
+        return Exit.CHECK_FAILED
     known = open_run(called, run)
     lost = _lost_legs(known)
     if lost and not repair:
@@ -90,10 +93,7 @@ def examine(  # noqa: PLR0913 - the command's options
     found = _found(known, deep=deep)
     findings = _named(known, found)
     _tell(known, findings, as_json, echo, deep=deep)
-    is_of_others = any(each.ill is Ill.CHANGED for each in findings)
-    if repair and is_of_others and not as_json:
-        echo("nothing is put right by a `commits` that somebody else changed")
-    if repair and not is_of_others and any(finding.remedy for finding in findings):
+    if repair and any(finding.remedy for finding in findings):
         _repair(known, found, echo)
         known = open_run(called, run)
         findings = _named(known, _found(known, deep=deep))
@@ -101,10 +101,45 @@ def examine(  # noqa: PLR0913 - the command's options
             echo("")
             echo("after the repair:")
         _tell(known, findings, as_json, echo, deep=deep)
-    elif not as_json and not is_of_others and any(finding.remedy for finding in findings):
+    elif not as_json and any(finding.remedy for finding in findings):
         again = ["--deep"] if deep else []
         echo(f"nothing was touched; next: {known.command('doctor', *again, '--repair')}")
     return Exit.CHECK_FAILED if any(finding.ill in GRAVE for finding in findings) else Exit.FINE
+
+
+def _are_own(
+    called: str,
+    run: str,
+    repair: bool,  # noqa: FBT001 - the command's flag
+    as_json: bool,  # noqa: FBT001 - as above
+    echo: Callable[[str], None],
+) -> bool:
+    """Say what others did to the `commits` of a run and its legs, and take it back where that was asked for.
+
+    Returns:
+        Whether they are the run's own, then; nothing else is told by those that are not.
+    """
+    root, is_own = root_called(called, run), True
+    for part in (root, *(leg_root(root, leg) for leg in sorted(legs_begun(root)))):
+        found = examine_commits(part)
+        for finding in found:
+            table = (part / finding.table).relative_to(root).as_posix()
+            echo(_line(replace(finding, table=table), as_json=as_json))
+        if found and repair:
+            take_back(part, flow_name(read_settings(), called))
+        is_own = is_own and (repair or not found)
+    if not is_own and not as_json:
+        again = command("doctor", called, "--repair", run=run)
+        echo(f"nothing was touched, nor looked at beyond that; next: {again}")
+    return is_own
+
+
+def _line(finding: Finding, *, as_json: bool) -> str:
+    if as_json:
+        facts = {"table": finding.table, "found": finding.ill.value, "what": finding.sentence}
+        return json.dumps({**facts, "repair": finding.remedy or None, "commits": finding.commits})
+    remedy = f"; repair: {finding.remedy}" if finding.remedy else ""
+    return f"{finding.ill.value:<10} {finding.table}: {finding.sentence}{remedy}"
 
 
 def _lost_legs(known: KnownRun) -> list[Finding]:
@@ -206,16 +241,11 @@ def _tell(
     deep: bool,
 ) -> None:
     for finding in _told(findings, as_json):
-        if as_json:
-            facts = {"table": finding.table, "found": finding.ill.value, "what": finding.sentence}
-            echo(json.dumps({**facts, "repair": finding.remedy or None, "commits": finding.commits}))
-        else:
-            remedy = f"; repair: {finding.remedy}" if finding.remedy else ""
-            echo(f"{finding.ill.value:<10} {finding.table}: {finding.sentence}{remedy}")
-    if not as_json and any(finding.ill in {Ill.AHEAD, Ill.CHANGED} for finding in findings):
+        echo(_line(finding, as_json=as_json))
+    if not as_json and any(finding.ill is Ill.AHEAD for finding in findings):
         echo(
-            "no repair makes `commits` anew: put it back out of a copy of the run's folder or, where somebody else "
-            "wrote to it, back to the version before that; or make a run of its own anew (--run NAME)"
+            "no repair makes `commits` anew: put it back out of a copy of the run's folder, or make a run of its own "
+            "anew (--run NAME)"
         )
         for part in known.folders[1:]:
             if any(finding.ill is Ill.AHEAD and _is_of(known, part, finding) for finding in findings):

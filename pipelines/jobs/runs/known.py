@@ -433,6 +433,12 @@ def _newest(state: LogState) -> int:
     return newest.commit if newest else 0
 
 
+def root_called(called: str, run: str) -> Path:
+    """Give the folder of a run, whatever lies there."""
+    settings = read_settings()
+    return settings.root(flow_name(settings, called), run)
+
+
 def open_run(called: str, run: str) -> KnownRun:
     """Find a flow's run and read its log.
 
@@ -444,6 +450,7 @@ def open_run(called: str, run: str) -> KnownRun:
         WrongUse: no such flow, or no such run.
         FlowError: the flow was never run and its file makes no sense.
         CommitsLostError: the run has tables, and its log is gone.
+        CommitsChangedError: somebody else wrote to its log.
     """
     settings = read_settings()
     name = flow_name(settings, called)

@@ -25,6 +25,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
     LOG,
+    CommitsChangedError,
     CommitsLostError,
     ForeignWriteError,
     NewFile,
@@ -52,12 +53,14 @@ from pipelines.jobs.commands import doctor as doctor_command
 from pipelines.jobs.commands.abandon import abandon_commit
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.doctor import examine
+from pipelines.jobs.commands.plan import show_plan
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.runs.gate import hold
 from pipelines.jobs.runs.known import open_run
 from tests.jobs.damage import flipped, with_another_name, with_another_page_header, with_another_unit
@@ -763,8 +766,13 @@ def test_a_repair_that_was_cut_short_is_gone_on_with(house: House, lost: str) ->
 
 def all_rows(house: House) -> dict[str, str]:
     """Give the hash of all that is published, by stream."""
+    return hashes_in(house.root)
+
+
+def hashes_in(root: Path) -> dict[str, str]:
+    """Give the hash of all that is published in a run, by stream."""
     return {
-        name: content_hash(read_stream(house.root, name), leave_out=NOT_HASHED | {"commit"}).text
+        name: content_hash(read_stream(root, name), leave_out=NOT_HASHED | {"commit"}).text
         for name in ("beating", "ordered", "punctual", "punctual.diverted")
     }
 
@@ -834,23 +842,90 @@ def test_a_row_that_says_of_another_commit_is_found(house: House) -> None:
     assert not are_as_hashed(rows_of_file(house.root / "streams" / "punctual", damaged, None), damaged)
 
 
-@pytest.mark.parametrize("lost", [1, 2])
-def test_nothing_is_put_right_by_commits_that_somebody_else_changed(house: House, lost: int) -> None:
-    """Rows of a day that `commits` no longer tells of would go from every table."""
-    for day in (1, 2, 3):
-        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
-    before, path = all_rows(house), str(commits_path(house.root))
+def _twice(path: str) -> None:
+    write_deltalake(path, DeltaTable(path).to_pyarrow_table().slice(2, 2), mode="append")
+
+
+def _without_steps(path: str) -> None:
+    DeltaTable(path).delete("commit = 2 AND state = 'intent'")
+
+
+def _without_a_day(path: str) -> None:
     rows = DeltaTable(path).to_pyarrow_table()
-    write_deltalake(
-        path, rows.filter(pa.array([each != lost for each in rows["commit"].to_pylist()])), mode="overwrite"
-    )
-    assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+    write_deltalake(path, rows.filter(pa.array([each != 1 for each in rows["commit"].to_pylist()])), mode="overwrite")
+
+
+def _without_rows(path: str) -> None:
+    DeltaTable(path).delete()
+
+
+def _other_values(path: str) -> None:
+    DeltaTable(path).update({"kind": "'epoch'"}, predicate="commit = 2")
+
+
+def _another_column(path: str) -> None:
+    DeltaTable(path).alter.add_columns(Field("mine", PrimitiveType("string")))
+
+
+def _other_columns(path: str) -> None:
+    write_deltalake(path, pa.table({"a": [1]}), mode="overwrite", schema_mode="overwrite")
+
+
+def _several_times(path: str) -> None:
+    for each in (_twice, _without_rows, _another_column):
+        each(path)
+    DeltaTable(path).create_checkpoint()
+
+
+COMMITS_CHANGED = (
+    _twice,
+    _without_steps,
+    _without_a_day,
+    _without_rows,
+    _other_values,
+    _another_column,
+    _other_columns,
+    _several_times,
+)
+
+
+@pytest.mark.parametrize("change", COMMITS_CHANGED, ids=lambda change: change.__name__[1:])
+def test_what_somebody_else_did_to_commits_is_told_by_all_and_taken_back(
+    house: House, change: Callable[[str], None]
+) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    house.backfill("2013-01-01", "2013-01-04", run="calm")
+    path, own = str(commits_path(house.root)), CommitLog(house.root).rows()
+    change(path)
+    for ask in (
+        lambda: show_status("tiny", "main", False, house.tell),  # noqa: FBT003 - as above
+        lambda: show_plan(PlanRequest(flow="tiny"), house.tell),
+        lambda: house.backfill("2013-01-03", "2013-01-04"),
+        lambda: CommitLog(house.root).state(),
+    ):
+        with pytest.raises(CommitsChangedError, match=r"commits must have the rows .* is not ours and .*--repair"):
+            ask()
+    house.printed.clear()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
     told = house.text
-    assert re.search(r"changed +commits: WRITE in version \d+ is not ours and changed rows", told)
-    assert "back to the version before that" in told
-    assert "nothing is put right by a `commits` that somebody else changed" in told
-    assert "stand, with every file" not in told
-    # The version before stands there: what is named leads out.
-    max((commits_path(house.root) / LOG).glob("*.json")).unlink()
+    assert re.search(r"^changed    commits: .* in version \d+ is not ours and .*; repair: take it back", told)
+    assert told.endswith("nor looked at beyond that; next: pulseline doctor tiny --repair")
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert "all 2 published commits of run `main` stand" in house.text
+    assert CommitLog(house.root).rows()[: len(own)] == own
+    house.backfill("2013-01-03", "2013-01-04")
     assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
-    assert all_rows(house) == before
+    assert all_rows(house) == hashes_in(house.root.with_name("calm"))
+    # What was taken back once is told no more, nor taken back again.
+    change(path)
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) == hashes_in(house.root.with_name("calm"))
+
+
+def test_rows_of_commits_that_nobody_has_any_more_are_not_made_up(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    path = str(commits_path(house.root))
+    _without_rows(path)
+    DeltaTable(path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(CommitsLostError, match="put it back out of a copy of the run's folder"):
+        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
