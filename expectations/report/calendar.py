@@ -67,6 +67,10 @@ class CalendarDay:
     state: CalendarState
     cause: str = ""
     """Why it is not as it should be."""
+    more: tuple[str, ...] = ()
+    """Further reasons of the same kind."""
+    alone: tuple[int, int] | None = None
+    """The span that has to be asked by itself for the reason to show; None where one that has more shows it too."""
     rows: int | None = None
     """That landed; None where nothing ran."""
     warned: int = 0

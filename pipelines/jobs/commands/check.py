@@ -30,6 +30,7 @@ from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.failing_rows import FailingRows
+from pipelines.jobs.facts.home import red_or_lost
 from pipelines.jobs.facts.recomputed import recomputed
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import FOREIGN, unchanged_in
@@ -303,7 +304,11 @@ def check_flow(  # noqa: PLR0913 - the options of the command
             verdicts.append(SpokenVerdict(known, judged, commit or 0, found, docs, unasked))
         ending.found = tuple(each for verdict in verdicts for each in verdict.found)
     # What sums up stands last, and where something does not hold it is that.
-    for verdict in sorted(verdicts, key=lambda each: not each.held):
+    verdicts.sort(key=lambda each: not each.held)
+    if commit is None and verdicts[-1].held:
+        # Days that do not hold by themselves may hold together.
+        verdicts[-1] = replace(verdicts[-1], red=red_or_lost(known)[0])
+    for verdict in verdicts:
         if len(verdicts) > 1 and not as_json:
             echo(_made_by(known, verdict))
         for line in json_lines(verdict) if as_json else text_lines(verdict):

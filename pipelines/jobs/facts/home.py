@@ -225,7 +225,7 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
     spans = clock.span(days[0].start, days[0].end)
     more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
     verb = "is" if len(days) == 1 else "are"
-    causes = list(dict.fromkeys(day.cause for day in days if day.cause))
+    causes = list(dict.fromkeys(cause for day in days for cause in (day.cause, *day.more) if cause))
     others = f"; and {counted(len(causes) - 1, 'other reason')}" if causes[1:] else ""
     cause = f": {causes[0]}{others}" if causes else ""
     return Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
@@ -268,7 +268,8 @@ def _command(about: Reported, state: CalendarState, days: Sequence[CalendarDay])
     if state is CalendarState.REJECTED and rejected:
         return known.looking_at(rejected["commit"])
     if state is CalendarState.RED:
-        return known.command("check")
+        # Of the rows of all days together it may hold.
+        return checking(about, days[0].alone if all(day.alone for day in days) else None)
     if state in {CalendarState.STALE, CalendarState.MISSING}:
         return known.command("run", "--plan")
     return known.run_command(days[0].start, days[-1].end)

@@ -13,7 +13,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from expectations import report
-from expectations.laws import BLOCKING
+from expectations.laws import BLOCKING, OF_FILES
 from expectations.report.calendar import WORST_FIRST, CalendarDay, CalendarState
 from pipelines.engine.commits.history import CommitKind, State
 from pipelines.engine.commits.lease import wall_ticks
@@ -269,14 +269,32 @@ def _judged(day: CalendarDay, failed: Sequence[Quality], known: Sequence[Quality
     numbers = {entry.commit for entry in about.published if entry.span.start < day.end and day.start < entry.span.end}
     of_day = [each for each in near if _is_of(about, each, day, numbers, known)]
     blocking = [each for each in of_day if each.severity == BLOCKING]
-    # What nobody let pass is the reason, where there is such.
-    red = min(blocking, key=lambda each: bool(decided(about, [each], numbers)), default=None)
+    # What nobody let pass is the reason, where there is such, and files before what they say.
+    ranked = sorted(
+        blocking, key=lambda each: (bool(decided(about, [each], numbers)), each.expectation not in OF_FILES)
+    )
+    red = next(iter(ranked), None)
     warned = len({(each.table, each.expectation) for each in of_day if each.severity != BLOCKING})
     if red is None:
         return replace(day, warned=warned)
     passed = decided(about, blocking, numbers)
-    cause = [f"{red.table}: {red.sentence}", *([passed] if passed else [])]
-    return replace(day, state=CalendarState.RED, cause="; ".join(cause), warned=warned, is_accepted=bool(passed))
+    first, *more = dict.fromkeys(f"{each.table}: {each.sentence}" for each in ranked)
+    return replace(
+        day,
+        state=CalendarState.RED,
+        cause="; ".join([first, *([passed] if passed else [])]),
+        more=tuple(more),
+        alone=_alone(about, red),
+        warned=warned,
+        is_accepted=bool(passed),
+    )
+
+
+def _alone(about: Reported, check: Quality) -> tuple[int, int] | None:
+    """Give the interval of a verdict that nobody finds again who asks of more rows together."""
+    entry = about.state.commits.get(check.commit)
+    is_of_interval = entry.kind is CommitKind.INTERVAL if entry else not is_of_many(about, check)
+    return (check.start, check.end) if is_of_interval and not tells_of_each(about, check) else None
 
 
 def _is_of(about: Reported, check: Quality, day: CalendarDay, commits: set[int], known: Sequence[Quality]) -> bool:

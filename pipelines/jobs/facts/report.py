@@ -350,7 +350,9 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
         is_of_days = missing[0].kind is CommitKind.INTERVAL
         return checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
     if fails := undecided(about, checks):
-        return checking(about, None if fails.commit else (fails.start, fails.end))
+        entry = about.state.commits.get(fails.commit)
+        is_whole = entry is not None and (entry.kind is not CommitKind.INTERVAL or tells_of_each(about, fails))
+        return checking(about, None if is_whole else (fails.start, fails.end))
     if others := not_asked(about, checks):
         is_of_days = others[0].kind is CommitKind.INTERVAL
         return checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else None)

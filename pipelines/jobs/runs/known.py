@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
+from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.history import LogState, State
 from pipelines.engine.commits.instants import versions_now
 from pipelines.engine.commits.lease import seems_held, wall_ticks
@@ -31,10 +32,18 @@ from pipelines.engine.commits.leg_roots import (
 )
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.log_held import unlike
-from pipelines.engine.commits.paths import data_tables, lands_elsewhere, table_name
+from pipelines.engine.commits.paths import (
+    FileMissingError,
+    TableError,
+    data_tables,
+    lands_elsewhere,
+    require_files,
+    table_name,
+)
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.sweep import opened
 from pipelines.engine.commits.table_log import NO_VERSION, harmful
+from pipelines.engine.files.stored import path_of
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import flow_from_json, flow_to_json
 from pipelines.flows.errors import nearest
@@ -255,6 +264,7 @@ class KnownRun:
                 f"{name} is an older copy of itself, or its newest versions are gone: {doctor} says more"
                 for name in self._older()
             ),
+            *(f"{each}: {doctor} says how it is given up" for each in self._waiting_without_files()),
         )
 
     def _ahead(self) -> Iterator[str]:
@@ -279,6 +289,22 @@ class KnownRun:
             yield f"{called}: {each.words}"
         if not harm and (said := unlike(part.root, path, part.state)):
             yield f"{called}: {said}"
+
+    def _waiting_without_files(self) -> Iterator[str]:
+        """Say of a commit that waits to be published that it can never be: files of it are gone, or cut short."""
+        for part in self.parts:
+            waits = part.state.pending
+            if waits is None or waits.state is not State.WRITTEN:
+                continue
+            try:
+                for name, files in FileLists(part.root, part.state).of(waits.commit).items():
+                    require_files(part.root / name, files)
+            except FileMissingError as gone:
+                file = (path_of(gone.table) / gone.name).relative_to(self.root).as_posix()
+                yield f"{file} of commit {waits.commit}, which waits to be published, is gone or cut short"
+            except TableError:
+                # Which files it has is not known either: doctor says so.
+                continue
 
     def _older(self) -> Iterator[str]:
         """Name the tables that were further once, or whose log is gone."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from expectations.judgement import Judgement
+    from expectations.report.site import Need
     from pipelines.engine.commits.history import Entry
     from pipelines.jobs.facts.views import JudgedCommits
     from pipelines.jobs.runs.known import KnownRun
@@ -53,6 +54,8 @@ class SpokenVerdict:
     docs: Path
     unasked: str = ""
     """Why nothing but the files was judged; nothing where all was."""
+    red: Sequence[Need] = ()
+    """Which published days do not hold, where all that was judged holds together."""
 
     @property
     def judged(self) -> JudgedCommits:
@@ -120,6 +123,7 @@ def json_lines(verdict: SpokenVerdict) -> Iterator[str]:
         "question": question(verdict),
         "docs": str(verdict.docs / "index.html"),
         "unasked": verdict.unasked or None,
+        "red": [need.words for need in verdict.red],
         "next": next_step(verdict),
     }
     yield json.dumps(summary, ensure_ascii=False)
@@ -152,6 +156,9 @@ def _came(verdict: SpokenVerdict) -> str:
 def sentence(verdict: SpokenVerdict) -> str:
     """Say what came of it in one sentence: what does not hold and for how many rows, what landed, what to do."""
     came = _came(verdict)
+    if verdict.held and verdict.red:
+        days = "; ".join(need.words for need in verdict.red)
+        return f"all that blocks holds of these rows together; {days}; {came}; next: {next_step(verdict)}"
     if verdict.held:
         return f"all that blocks holds; {came}"
     worst = min(verdict.blocking_failed, key=lambda each: each.expectation == ACCOUNT_HOLDS)
@@ -191,6 +198,8 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
         yield f"note: {names}: asked of all these rows together; {_alone_by(verdict)}"
     if accepted := _accepted(verdict):
         yield f"note: readers see what does not hold all the same, {accepted}"
+    for need in verdict.red:
+        yield f"red: {need.words}"
     yield f"next: {next_step(verdict)}"
 
 
@@ -292,7 +301,7 @@ def _gone_on(verdict: SpokenVerdict) -> str:
         return known.command("publish", "--commit", str(verdict.commit))
     if verdict.held and verdict.is_rejected:
         return f"{known.run_command(*verdict.judged.span)}: commit {verdict.commit} was rejected, and stays so"
-    return known.command("report")
+    return next((need.command for need in verdict.red if need.command), known.command("report"))
 
 
 def _is_open(verdict: SpokenVerdict, entry: Entry) -> bool:

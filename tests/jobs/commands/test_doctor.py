@@ -820,6 +820,11 @@ def test_a_commit_that_waits_and_lost_a_file_is_told_with_the_way_out(house: Hou
         flipped(file)
     before = all_rows(house)
     assert house.text
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    told = house.text
+    if harm != "flipped":
+        assert f"{file.name} of commit 2, which waits to be published, is gone or cut short: pulseline doctor" in told
+        assert told.endswith("next: pulseline doctor tiny")
     assert examine("tiny", "main", True, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
     told = house.text
     assert f"missing    {table.removesuffix('/_written')}: 1 files of commit 2, which waits to be published" in told

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from expectations.offenders import CONTEXT
@@ -17,13 +19,18 @@ from pipelines.engine.commits.errors import LeaseLostError
 from pipelines.engine.commits.quality import read_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.index import Landing
+from pipelines.errors import Exit
 from pipelines.flows.check import with_checks
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.check import check_flow, check_span
+from pipelines.jobs.commands.plan import show_plan
+from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.run import RunRequest, _kept, checking, run_flow, span_text
+from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import views
+from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.runs.backfill import run_backfill
 from pipelines.jobs.runs.gate import RejectedError
@@ -32,6 +39,7 @@ from pipelines.jobs.text.moments import Moments
 from tests.laws.trials import PARCELS, SPANS, Trial, parcels, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from expectations.judgement import Judgement
@@ -351,3 +359,74 @@ def test_columns_may_be_called_as_what_ours_tell(tmp_path: Path, monkeypatch: py
         for place, name in enumerate(OURS):
             broken = [each for each in day if each[place] > 8]
             assert of_day["rows", f"expect_column_values_to_be_between({name})"] == len(broken)
+
+
+IN_WORDS, AS_JSON = False, True
+MOSTLY = """
+streams:
+  beating: {heartbeat: trips, interval: 6h, slack: 90s}
+  ordered:
+    merge: beating
+    ports_by: {station: [north, south]}
+    expect:
+      - expect_column_values_to_be_between: {column: number, min_value: 12, mostly: 0.6}
+        severity: SEVERITY
+"""
+
+
+def test_a_day_that_does_not_hold_by_itself_is_led_to_by_all_that_say_so(house: House) -> None:
+    """Of the rows of all days together it holds, which a check of them all says."""
+    file = house.config / "flows" / "tiny.yaml"
+    text = file.read_text().partition("\nstreams:")[0] + "\nstarts: 2013-01-01\nends: 2013-01-04" + MOSTLY
+    file.write_text(text.replace("SEVERITY", "warning"))
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core"), house.tell)
+    file.write_text(text.replace("SEVERITY", "blocking"))
+    leads = "pulseline check tiny --start 2013-01-01 --end 2013-01-02"
+
+    def said(ask: Callable[..., object], *given: object) -> list[str]:
+        house.printed.clear()
+        ask(*given, house.tell)
+        return house.text.splitlines()
+
+    status, plan = partial(show_status, "tiny", "main"), partial(show_plan, PlanRequest(flow="tiny"))
+    for _ in range(2):
+        red, *_ = (line for line in said(status, IN_WORDS) if line.startswith("red "))
+        assert re.fullmatch(rf"red +Tue 1 Jan 2013 is red: ordered: .*at least 60 %.*: {leads}", red)
+        assert said(status, IN_WORDS)[-1] == said(plan)[-1] == said(report_flow, "tiny", None, "main", IN_WORDS)[-1]
+        assert said(status, IN_WORDS)[-1] == f"next: {leads}"
+        *_, red, then = said(check_flow, "tiny", None, None, None, "main", IN_WORDS)
+        assert red.startswith("red: Tue 1 Jan 2013 is red: ordered: ")
+        assert then == f"next: {leads}"
+    *_, summary = map(json.loads, said(check_flow, "tiny", None, None, None, "main", AS_JSON))
+    assert (summary["held"], summary["next"], len(summary["red"])) == (True, leads, 1)
+    assert summary["sentence"].startswith("all that blocks holds of these rows together; Tue 1 Jan 2013 is red")
+    assert check_flow("tiny", "2013-01-01", "2013-01-02", None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
+
+
+def test_every_reason_of_a_red_day_counts_and_changed_files_come_first(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    checks = "".join(
+        f"      - expect_column_values_to_be_between: {{column: number, max_value: {most}}}\n"
+        "        severity: SEVERITY\n"
+        for most in (3, 4)
+    )
+    text = file.read_text().partition("\nstreams:")[0] + MOSTLY.partition("      - expect")[0] + checks
+    file.write_text(text.replace("SEVERITY", "warning"))
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core"), house.tell)
+    file.write_text(text.replace("SEVERITY", "blocking"))
+
+    def red() -> str:
+        house.printed.clear()
+        show_status("tiny", "main", IN_WORDS, house.tell)
+        return next(line for line in house.text.splitlines() if line.startswith("red "))
+
+    assert red().startswith("red        Tue 1 Jan 2013 is red: ordered: number values must be less than or equal to 3")
+    assert red().endswith("; and 1 other reason: pulseline check tiny")
+    changed = next((house.root / "streams" / "beating" / "_written").glob("*.parquet"))
+    rows = pq.read_table(changed)
+    pq.write_table(
+        rows.set_column(rows.column_names.index("line"), "line", pc.add(rows["line"], 1).cast("int32")), changed
+    )
+    assert check_flow("tiny", None, None, None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
+    assert red().startswith("red        Tue 1 Jan 2013 is red: beating: Rows of beating are what their commits say")
+    assert red().endswith("; and 2 other reasons: pulseline check tiny")
