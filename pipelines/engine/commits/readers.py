@@ -33,9 +33,8 @@ from pipelines.engine.commits.paths import (
     stream_path,
     table_name,
 )
-from pipelines.engine.files.parquet import FileDamagedError, dataset, naming_the_damaged, read_rows, size_of
+from pipelines.engine.files.parquet import FileDamagedError, dataset, naming_the_damaged, read_rows
 from pipelines.engine.files.small import are_small, read_whole
-from pipelines.engine.files.stored import each_at_once, is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -116,7 +115,6 @@ def rows_of(root: Path, path: Path, commits: Sequence[int], otherwise: pa.Schema
 
     Raises:
         TableLostError: a file is not there.
-        FileDamagedError: one has another size than was written.
     """
     wanted = tuple(sorted(commits))
     table = snapshot(path)
@@ -137,8 +135,7 @@ def rows_of(root: Path, path: Path, commits: Sequence[int], otherwise: pa.Schema
     for file in more.values():
         if not (path / file.name).exists():
             raise TableLostError(str(path), next(c for c in beside if file.first <= c <= file.last))
-    files += [_TableFile(str(path / file.name), file.first, file.last, file.size) for file in more.values()]
-    _require_sizes(files)
+    files += [_TableFile(str(path / file.name), file.first, file.last) for file in more.values()]
     bounds = tuple((file.first, file.last) for file in files)
     exact = all(first == last for first, last in bounds)
     return Published(tuple(file.path for file in files), wanted, table.schema, exact, bounds)
@@ -148,27 +145,10 @@ class _TableFile(NamedTuple):
     path: str
     first: int
     last: int
-    size: int
 
     @classmethod
     def of(cls, file: ActiveFile) -> _TableFile:
-        return cls(str(file.path), file.first, file.last, file.size)
-
-
-def _require_sizes(files: Sequence[_TableFile]) -> None:
-    """See that files have the size that was written: another file that was put in the place of one has other rows."""
-    stored = bool(files) and is_stored(files[0].path)
-    for file, size in zip(files, each_at_once(_size, [file.path for file in files], stored=stored), strict=True):
-        if size not in {None, file.size}:
-            raise FileDamagedError(file.path, f"it has {size:,} bytes, and {file.size:,} were written")
-
-
-def _size(file: str) -> int | None:
-    try:
-        return size_of(file)
-    except FileNotFoundError:
-        # Whoever reads it says so.
-        return None
+        return cls(str(file.path), file.first, file.last)
 
 
 def rows_of_file(path: Path, file: NewFile, columns: Collection[str] | None) -> pa.Table:

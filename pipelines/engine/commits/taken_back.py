@@ -63,6 +63,9 @@ def take_back(root: Path, flow: str, tell: Callable[[str], object] = leases.say)
     since = _taken_back(log)
     harm = [each for each in log.foreign if each.harm and each.version > since]
     if not harm:
+        if since:
+            # A repair that was cut short behind its last step but one.
+            checkpoint(log.path)
         return
     own, shape = at_version(log.path, harm[0].version - 1)
     for version in range(harm[0].version, log.version + 1):
@@ -118,7 +121,8 @@ def _require_rows(
         raise CommitsLostError(str(path), "one of its files", f"cannot be read ({problem})") from None
     state = LogState.of(entries)
     if [each.entry for each in state.entries] != list(range(1, len(entries) + 1)):
-        raise CommitsLostError(str(path), "what was written over that", "goes by it")
+        went_on = "are gone or twice there, for the run went on over what somebody else wrote"
+        raise CommitsLostError(str(path), "some", went_on)
     me = leases.this_process()
     if state.lease and leases.is_held(root, state.lease, me, tell):
         raise LeaseHeldError(flow, str(Holder.read(state.lease.detail)), state.lease.at)

@@ -19,9 +19,10 @@ from deltalake.schema import PrimitiveType
 
 from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import content_hash
-from pipelines.engine.commits import log
+from pipelines.engine.commits import log, taken_back
 from pipelines.engine.commits.delta_log import HINT, snapshot
 from pipelines.engine.commits.driver import open_driver
+from pipelines.engine.commits.errors import LeaseHeldError
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import (
     LOG,
@@ -40,6 +41,7 @@ from pipelines.engine.commits.paths import (
     version_path,
 )
 from pipelines.engine.commits.readers import are_as_hashed, log_state, read_stream, rows_of_file
+from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.landing.index import Landing
@@ -925,6 +927,53 @@ def test_what_somebody_else_did_to_commits_is_told_by_all_and_taken_back(
     change(path)
     assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
     assert all_rows(house) == hashes_in(house.root.with_name("calm"))
+
+
+@pytest.mark.parametrize("change", [_twice, _without_rows], ids=lambda change: change.__name__[1:])
+def test_what_somebody_else_did_to_commits_in_a_store_is_taken_back(
+    house: House, store: StorePath, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], None]
+) -> None:
+    monkeypatch.setenv("PULSELINE_HOME", str(store))
+    root = store / "tiny" / "main"
+    house.backfill("2013-01-01", "2013-01-03")
+    before, own = hashes_in(root), CommitLog(root).rows()
+    change(str(commits_path(root)))
+    with pytest.raises(CommitsChangedError):
+        house.backfill("2013-01-03", "2013-01-04")
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert hashes_in(root) == before
+    assert CommitLog(root).rows()[: len(own)] == own
+
+
+@pytest.mark.parametrize("at", ["commit", "checkpoint"])
+def test_taking_back_that_is_cut_short_is_gone_on_with(house: House, monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    before, own = all_rows(house), CommitLog(house.root).rows()
+    _without_rows(str(commits_path(house.root)))
+
+    def cut(*_: object) -> NoReturn:
+        raise OSError("the power is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableLog if at == "commit" else taken_back, at, cut)
+        with pytest.raises(OSError, match="power"):
+            examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+    with pytest.raises(CommitsChangedError):
+        CommitLog(house.root).state()
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) == before
+    assert CommitLog(house.root).rows()[: len(own)] == own
+
+
+def test_commits_are_not_taken_back_from_a_driver_that_is_at_work(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02")
+    with open_driver(house.root, flow="tiny") as driver:
+        _twice(str(commits_path(house.root)))
+        with pytest.raises(LeaseHeldError):
+            examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+        with pytest.raises(CommitsChangedError):
+            driver.state()
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
 
 
 def test_rows_of_commits_that_nobody_has_any_more_are_not_made_up(house: House) -> None:

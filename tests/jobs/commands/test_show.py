@@ -23,7 +23,6 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import CommitKind, Entry, LogState, State
 from pipelines.engine.commits.paths import NewFile, stream_path
 from pipelines.engine.commits.table_log import TableChange, TableLog
-from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.environment.errors import WrongUse
@@ -302,14 +301,3 @@ def test_a_run_whose_driver_is_at_work_is_not_to_be_begun_again(house: House) ->
     with open_driver(house.root, flow="tiny"):
         show_stream("tiny", "beating", None, None, 5, "table", "main", house.tell)
     assert house.text.endswith("and its driver is at work; to look how far: pulseline status tiny")
-
-
-def test_another_whole_file_in_the_place_of_one_is_told_and_not_read(house: House) -> None:
-    house.backfill("2013-01-01", "2013-01-03")
-    ours, others = (
-        next((stream_path(house.root, name) / "_written").glob("*.parquet")) for name in ("ordered", "beating")
-    )
-    ours.write_bytes(others.read_bytes())
-    for ask in (lambda: show(house, "ordered"), lambda: readers.read_stream(house.root, "ordered")):
-        with pytest.raises(FileDamagedError, match=r"bytes, and [\d,]+ were written\): pulseline doctor FLOW --deep"):
-            ask()
