@@ -224,8 +224,13 @@ class TableLog:
             return True
         later = [each for each in range(since + 1, self.version + 1) if version_path(self.path, each).exists()]
         found = each_at_once(self.read, later, stored=is_stored(self.path))
+        ours = sum(not is_of_others(actions) for actions in found)
+        # Older code marked no transaction as ours: those before the first that is are its own.
+        marked = not self.watched or self.applications.get(WRITERS, 0) > ours
         for version, actions in zip(later, found, strict=True):
-            self._note(version, actions)
+            marked = marked or not is_of_others(actions)
+            if marked:
+                self._note(version, actions)
         return True
 
     def _identity(self) -> tuple[int, int] | None:

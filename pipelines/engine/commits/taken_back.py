@@ -57,7 +57,7 @@ def take_back(root: Path, flow: str, tell: Callable[[str], object] = leases.say)
     """
     with durable.locked(root / LOCK):
         mend(commits_path(root))
-    log = TableLog(commits_path(root))
+    log = TableLog(commits_path(root), watched=True)
     # A checkpoint that somebody else made has what they wrote before it.
     log.look(0)
     since = _taken_back(log)

@@ -46,7 +46,7 @@ class Snapshot:
     files: dict[str, ActiveFile] = field(default_factory=dict)
     """By path below the folder."""
     others: list[tuple[int, Sequence[Mapping[str, Any]]]] | None = None
-    """What others did since the table was made, by version; None where not all of its log was read."""
+    """What others did since our first transaction, by version; None where not all of the log was read."""
 
     def apply(self, actions: Sequence[Mapping[str, Any]]) -> None:
         """Bring this to the next version.
@@ -55,7 +55,8 @@ class Snapshot:
             actions: of its transaction; those that change columns are not among them.
         """
         self.version += 1
-        if self.others is not None and self.version and is_of_others(actions):
+        # Before our first one that is marked stand those of older code, which marked none.
+        if self.others is not None and WRITERS in self.applications and is_of_others(actions):
             self.others.append((self.version, actions))
         for action in actions:
             if "txn" in action:

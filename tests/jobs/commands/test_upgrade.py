@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.entry import FORMAT, State
 from pipelines.engine.commits.errors import NewerHomeError, OlderHomeError
 from pipelines.engine.commits.log import CommitLog
-from pipelines.engine.commits.paths import data_tables
+from pipelines.engine.commits.paths import CommitsChangedError, commits_path, data_tables
 from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.taken_back import changed_by_others, take_back
 from pipelines.engine.commits.upgrade import OLDER, UnfinishedHomeError, upgrade_plan
 from pipelines.flows.definition import flow_from_json
 from pipelines.jobs.commands.upgrade import upgrade_flow
@@ -88,6 +89,20 @@ def test_taken_over_every_row_and_hash_is_what_it_was(here: Trial, run: str) -> 
     assert log_state(here.root(run)).format == FORMAT
     upgrade_flow("runs", run, dry_run=False, echo=said.append)
     assert said[-1].endswith("already; nothing to do")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_somebody_else_writes_to_commits_is_told_from_old_rows_behind_a_takeover_too(
+    here: Trial, run: str
+) -> None:
+    upgrade_flow("runs", run, dry_run=False, echo=lambda _: None)
+    path, before = commits_path(here.root(run)), log_state(here.root(run)).entries
+    assert changed_by_others(here.root(run)) == []
+    write_deltalake(str(path), DeltaTable(str(path)).to_pyarrow_table().slice(0, 1), mode="append")
+    with pytest.raises(CommitsChangedError, match="is not ours and added rows"):
+        log_state(here.root(run))
+    take_back(here.root(run), "parcels")
+    assert log_state(here.root(run)).entries == before
 
 
 def test_what_was_taken_over_goes_on_as_what_was_never_older(here: Trial) -> None:
