@@ -202,7 +202,12 @@ class CommitLog:
                 raise
             torn = next((name for name in sorted(files) if not self._is_whole(name)), "one of its files")
             raise CommitsLostError(str(self.path), torn, f"cannot be read ({problem})") from None
-        return [fresh[entry] for entry in sorted(fresh)]
+        rows = [fresh[entry] for entry in sorted(fresh)]
+        for place, row in enumerate(rows, self._state.newest_entry + 1):
+            if row.entry != place:
+                # A version that says what another did leaves out what its own did.
+                raise CommitsLostError(str(self.path), f"row {place}")
+        return rows
 
     def _require_root(self) -> None:
         """See that the run's folder is still there."""

@@ -135,7 +135,7 @@ class CommitsChangedError(OfCommitsError):
     change: str
     says = (
         "{table} must have the rows that the run wrote, and no others; {change}: nothing is told or done by it until "
-        "pulseline doctor FLOW --repair has taken that back"
+        "that is taken back: pulseline doctor FLOW says whether pulseline doctor FLOW --repair can"
     )
 
     def _of_leg(self) -> str:

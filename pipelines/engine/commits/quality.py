@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
-from pipelines.engine.commits.delta_log import LogFiles, checkpoint, checkpoint_version, create, mend, snapshot
+from pipelines.engine.commits.delta_log import LogFiles, checkpoint, checkpoint_version, create, mend
 from pipelines.engine.commits.log import UNREADABLE
 from pipelines.engine.commits.paths import (
     LOG,
@@ -31,7 +31,6 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.parquet import dataset, write_table
-from pipelines.engine.files.stored import is_stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,35 +230,34 @@ def _rows(path: Path, where: pc.Expression | None) -> pa.Table:
         # A version has its name once all of it is on disk: what is left of one was told, unless nothing is.
         if name.endswith(VERSION) and (path / LOG / name).stat().st_size:
             raise TornLogError(str(path), name, "somebody or a disk changed it")
-    if not is_stored(path):
-        # In a store each version is a call: doctor looks there.
-        require_own(path)
-    table = snapshot(path)
-    files = [] if table is None else [str(file.path) for file in table.files.values()]
+    files = [str(file.path) for file in require_own(path).files.values()]
     return dataset(files, WRITTEN).to_table(filter=where) if files else WRITTEN.empty_table()
 
 
-def require_own(path: Path) -> None:
+def require_own(path: Path) -> TableLog:
     """See that nobody else has changed what checks found since the newest checkpoint; OPTIMIZE and properties may.
 
     Args:
         path: of the table; it need not be there.
 
+    Returns:
+        Its log as it is now.
+
     Raises:
         QualityLostError: somebody has, or a version cannot be read.
     """
-    log = TableLog(path)
+    log = TableLog(path, watched=True)
     try:
-        if not log.look(max(checkpoint_version(path), 0)):
-            return
+        if not log.look():
+            return log
     except TornLogError as problem:
         raise QualityLostError(str(path), str(problem)) from None
     for each in log.foreign:
         if "rows" in each.harm:
             raise QualityLostError(str(path), each.words)
-    table = snapshot(path)
-    if table is not None and not {*SCHEMA.names} <= {*table.schema.names} <= {*WRITTEN.names}:
+    if not {*SCHEMA.names} <= set(log.columns) <= {*WRITTEN.names}:
         raise QualityLostError(str(path), OTHER_COLUMNS)
+    return log
 
 
 def put_aside(root: Path) -> None:

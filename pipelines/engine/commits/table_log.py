@@ -115,6 +115,11 @@ class TableLog:
         return self._now.applications if self._now else {}
 
     @property
+    def columns(self) -> Sequence[str]:
+        """Names of its columns when the log was opened."""
+        return self._now.schema.names if self._now else ()
+
+    @property
     def files(self) -> Mapping[str, ActiveFile]:
         """The files of that version, by path below the folder."""
         return self._now.files if self._now else {}

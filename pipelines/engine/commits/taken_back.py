@@ -6,7 +6,7 @@ Nobody goes on over a `commits` that somebody else changed, so behind such a ver
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.engine.commits import lease as leases
 from pipelines.engine.commits.delta_log import at_version, checkpoint, mend
@@ -22,7 +22,7 @@ from pipelines.engine.files import durable
 from pipelines.engine.files.small import read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipelines.engine.commits.paths import ActiveFile
@@ -32,14 +32,28 @@ TAKEN_BACK = "RESTORE"
 """What the log's history calls it."""
 
 
-def changed_by_others(root: Path) -> list[Foreign]:
+class Changed(NamedTuple):
+    """What others did to the `commits` of a root."""
+
+    by_others: tuple[Foreign, ...]
+    lasts: str = ""
+    """Why it cannot be taken back; nothing where it can."""
+
+
+def changed_by_others(root: Path) -> Changed:
     """Give what others did to rows or columns of the `commits` of a root; what cannot be read is told elsewhere."""
     log = TableLog(commits_path(root), watched=True)
     try:
         log.look()
     except TornLogError:
-        return []
-    return [each for each in log.foreign if each.harm]
+        return Changed(())
+    found = tuple(each for each in log.foreign if each.harm)
+    try:
+        if found:
+            _own_rows(root, _of_us(log))
+    except (CommitsLostError, TornLogError) as why:
+        return Changed(found, str(why))
+    return Changed(found)
 
 
 def take_back(root: Path, flow: str, tell: Callable[[str], object] = leases.say) -> None:
@@ -53,37 +67,62 @@ def take_back(root: Path, flow: str, tell: Callable[[str], object] = leases.say)
     Raises:
         CommitsLostError: what the run wrote is no longer all there, or not by itself.
         LeaseHeldError: a driver is at work on the run.
+        TornLogError: what the table was before cannot be read any more.
         ConcurrentAddError: somebody wrote meanwhile; nothing was changed.
     """
     with durable.locked(root / LOCK):
         mend(commits_path(root))
     log = TableLog(commits_path(root), watched=True)
-    # A checkpoint that somebody else made has what they wrote before it.
-    log.look(0)
-    since = _taken_back(log)
-    harm = [each for each in log.foreign if each.harm and each.version > since]
-    if not harm:
-        if since:
-            # A repair that was cut short behind its last step but one.
-            checkpoint(log.path)
+    log.look()
+    ours = _of_us(log)
+    if ours is None:
+        # A repair that was cut short behind its last step but one.
+        checkpoint(log.path)
         return
-    own, shape = at_version(log.path, harm[0].version - 1)
-    for version in range(harm[0].version, log.version + 1):
-        actions = log.read(version)
-        if not is_of_others(actions):
-            own.apply(actions)
-    _require_rows(root, flow, own.files.values(), harm, tell)
+    state, me = _own_rows(root, ours), leases.this_process()
+    if state.lease and leases.is_held(root, state.lease, me, tell):
+        raise LeaseHeldError(flow, str(Holder.read(state.lease.detail)), state.lease.at)
     change = TableChange(
-        adds=[
-            NewFile(name, file.rows, file.size) for name, file in own.files.items() if _other(log.files.get(name), file)
-        ],
-        removes=[file for name, file in log.files.items() if name not in own.files],
+        adds=[NewFile(name, file.rows, file.size) for name, file in ours.files.items() if _other(log, name, file)],
+        removes=[file for name, file in log.files.items() if name not in ours.files],
         says=TAKEN_BACK,
-        shape=shape if any(each.reshapes for each in harm) else None,
+        shape=ours.shape,
     )
     log.commit(change, {})
     # What was before it is looked at no more.
     checkpoint(log.path)
+
+
+class _Ours(NamedTuple):
+    """What our versions say together."""
+
+    files: Mapping[str, ActiveFile]
+    shape: Mapping[str, Any] | None
+    """What the table was, where others changed that."""
+    lasts: str
+    """What of others no later version takes back."""
+
+
+def _of_us(log: TableLog) -> _Ours | None:
+    """Give what our versions say together; None where it was taken back already.
+
+    Raises:
+        TornLogError: what the table was before cannot be read any more.
+    """
+    every = TableLog(log.path, watched=True)
+    # A checkpoint that somebody else made has what they wrote before it.
+    every.look(0)
+    since = _taken_back(every)
+    harm = [each for each in every.foreign if each.harm and each.version > since]
+    if not harm:
+        return None
+    own, shape = at_version(log.path, harm[0].version - 1)
+    for version in range(harm[0].version, every.version + 1):
+        actions = every.read(version)
+        if not is_of_others(actions):
+            own.apply(actions)
+    lasts = next((each.words for each in harm if each.is_lasting), "")
+    return _Ours(own.files, shape if any(each.reshapes for each in harm) else None, lasts)
 
 
 def _taken_back(log: TableLog) -> int:
@@ -99,20 +138,24 @@ def _taken_back(log: TableLog) -> int:
     return 0
 
 
-def _other(stands: ActiveFile | None, file: ActiveFile) -> bool:
+def _other(log: TableLog, name: str, file: ActiveFile) -> bool:
+    stands = log.files.get(name)
     return stands is None or stands.size != file.size
 
 
-def _require_rows(
-    root: Path, flow: str, files: Iterable[ActiveFile], harm: Iterable[Foreign], tell: Callable[[str], object]
-) -> None:
-    """See that files have every row that the run wrote, once, and that nobody is at work on it."""
+def _own_rows(root: Path, ours: _Ours | None) -> LogState:
+    """Read what the run wrote.
+
+    Raises:
+        CommitsLostError: not every row of it is there, once.
+    """
     path = commits_path(root)
-    lasting = next((each.words for each in harm if each.is_lasting), "")
-    if lasting:
-        raise CommitsLostError(str(path), lasting, "for good")
+    if ours is None:
+        return LogState.of([])
+    if ours.lasts:
+        raise CommitsLostError(str(path), ours.lasts, "for good")
     try:
-        entries = from_table(read_whole([str(file.path) for file in files], SCHEMA))
+        entries = from_table(read_whole([str(file.path) for file in ours.files.values()], SCHEMA))
     except FileNotFoundError as gone:
         raise CommitsLostError(str(path), gone.filename or str(gone)) from None
     except UNREADABLE as problem:
@@ -123,6 +166,4 @@ def _require_rows(
     if [each.entry for each in state.entries] != list(range(1, len(entries) + 1)):
         went_on = "are gone or twice there, for the run went on over what somebody else wrote"
         raise CommitsLostError(str(path), "some", went_on)
-    me = leases.this_process()
-    if state.lease and leases.is_held(root, state.lease, me, tell):
-        raise LeaseHeldError(flow, str(Holder.read(state.lease.detail)), state.lease.at)
+    return state

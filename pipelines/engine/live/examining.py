@@ -126,9 +126,11 @@ def _tables(root: Path, state: LogState, lists: FileLists) -> list[str]:
 
 def examine_commits(root: Path) -> list[Finding]:
     """Find what others did to the `commits` of a root: nothing else is told or put right by that."""
-    name, remedy = table_name(root, commits_path(root)), "take it back"
+    name, changed = table_name(root, commits_path(root)), changed_by_others(root)
+    remedy, lasts = ("", f"; {changed.lasts}") if changed.lasts else ("take it back", "")
     return [
-        Finding(ill=Ill.CHANGED, table=name, sentence=each.words, remedy=remedy) for each in changed_by_others(root)
+        Finding(ill=Ill.CHANGED, table=name, sentence=f"{each.words}{lasts}", remedy=remedy)
+        for each in changed.by_others
     ]
 
 

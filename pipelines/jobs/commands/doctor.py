@@ -27,6 +27,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.commits.taken_back import take_back
 from pipelines.engine.files import durable
 from pipelines.engine.files.folders import CARRY
+from pipelines.engine.landing.errors import LandingError
 from pipelines.engine.live.examining import Finding, Ill, examine_commits, examine_run
 from pipelines.engine.live.relanding import DAMAGED, land_again, land_in_place, put_aside_from
 from pipelines.engine.live.remaking import can_be_remade, remake
@@ -119,18 +120,19 @@ def _are_own(
     Returns:
         Whether they are the run's own, then; nothing else is told by those that are not.
     """
-    root, is_own = root_called(called, run), True
+    root, is_own, can_all = root_called(called, run), True, True
     for part in (root, *(leg_root(root, leg) for leg in sorted(legs_begun(root)))):
         found = examine_commits(part)
         for finding in found:
             table = (part / finding.table).relative_to(root).as_posix()
             echo(_line(replace(finding, table=table), as_json=as_json))
-        if found and repair:
+        can_be = all(finding.remedy for finding in found)
+        if found and repair and can_be:
             take_back(part, flow_name(read_settings(), called))
-        is_own = is_own and (repair or not found)
+        is_own, can_all = is_own and ((repair and can_be) or not found), can_all and can_be
     if not is_own and not as_json:
-        again = command("doctor", called, "--repair", run=run)
-        echo(f"nothing was touched, nor looked at beyond that; next: {again}")
+        again = f"; next: {command('doctor', called, '--repair', run=run)}" if can_all else ""
+        echo(f"nothing was touched, nor looked at beyond that{again}")
     return is_own
 
 
@@ -315,13 +317,13 @@ def _repair(known: KnownRun, found: Sequence[Sequence[Finding]], echo: Callable[
 
 def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], echo: Callable[[str], None]) -> None:
     driver.tables.mend()
+    behind: list[str] = []
     for finding in findings:
         if finding.ill is Ill.TORN:
             mend(driver.root / finding.table, harmed=True)
         if finding.ill is Ill.LOST or (finding.ill is Ill.FOREIGN and not _is_of_use(driver, finding.table)):
             if driver.state().published:
-                echo(f"making the log of {finding.table} anew")
-                _make_anew(driver, finding.table)
+                behind += [] if _make_anew(driver, finding.table, echo) else [finding.table]
             else:
                 echo(f"putting the log of {finding.table} aside: nothing is published, and the next run makes it anew")
                 if (log := driver.root / finding.table / LOG).exists():
@@ -330,6 +332,8 @@ def _repair_part(known: KnownRun, driver: Driver, findings: Sequence[Finding], e
             echo(f"putting {finding.table} aside")
             put_aside(driver.root)
     _have_again(driver, known, findings, echo)
+    for name in behind:
+        _make_anew(driver, name, echo, at_last=True)
     is_seen = bool(driver.state().published)
     again = {each.table for each in findings if is_seen and each.ill in {Ill.FOREIGN, Ill.LOST, Ill.MISSING}}
     for name in sorted(name for name in again if not name.startswith(CARRY)):
@@ -351,19 +355,36 @@ def _is_of_use(driver: Driver, name: str) -> bool:
     return not unlike(driver.root, log.path, driver.state())
 
 
-def _make_anew(driver: Driver, name: str) -> None:
+def _make_anew(driver: Driver, name: str, echo: Callable[[str], None], *, at_last: bool = False) -> bool:
     """Have a log for a table whose own is gone, unreadable, older than it was or another's; it is kept aside.
 
     What recorded versions of it meant ends here.
+
+    Args:
+        driver: holds the lease.
+        name: of the table.
+        echo: where lines go.
+        at_last: whether all that landed and can land again has.
+
+    Returns:
+        Whether it was made: what tells its columns may have to land again before.
     """
     path, state = driver.root / name, driver.state()
+    try:
+        columns = None if exists(path) and _is_of_use(driver, name) else _columns(driver, name)
+    except LandingError:
+        if at_last:
+            raise
+        return False
+    echo(f"making the log of {name} anew")
     if exists(path) and not _is_of_use(driver, name):
         durable.put_aside(path / LOG)
     past = state.recorded.versions.get(name, 0)
     row = Entry(state=State.REBUILT, kind=CommitKind.HOUSE, detail={"table": name, "past": past})
-    if not exists(path):
-        create(path, _columns(driver, name))
+    if columns is not None:
+        create(path, columns)
     driver.tables.note(row)
+    return True
 
 
 def _columns(driver: Driver, name: str) -> pa.Schema:

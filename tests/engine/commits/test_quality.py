@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
 from pipelines.engine.commits import quality
-from pipelines.engine.commits.paths import ConcurrentAddError, version_path
-from pipelines.engine.commits.quality import Quality, quality_path, read_quality, write_quality
+from pipelines.engine.commits.paths import ConcurrentAddError, QualityLostError, version_path
+from pipelines.engine.commits.quality import Quality, put_aside, quality_path, read_quality, write_quality
 from pipelines.engine.commits.table_log import TableLog
 
 if TYPE_CHECKING:
@@ -129,3 +130,20 @@ def test_replaced_files_stay_for_an_hour(tmp_path: Path) -> None:
     write_quality(tmp_path, [FOUND])
     assert not first.exists()
     assert read_quality(tmp_path) == (FOUND,)
+
+
+@pytest.mark.parametrize("judged", [1, 5])
+@pytest.mark.parametrize("place", ["folder", "store"])
+def test_what_somebody_else_says_was_found_is_not_believed(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, place: str, judged: int
+) -> None:
+    monkeypatch.setattr(quality, "CHECKPOINT_EVERY", 3)
+    root = tmp_path if place == "folder" else request.getfixturevalue("store") / "flow" / "main"
+    for commit in range(judged):
+        write_quality(root, [replace(FOUND, commit=commit)])
+    DeltaTable(str(quality_path(root))).update({"held": "true", "unexpected": "0"}, predicate="commit = 0")
+    for ask in (lambda: read_quality(root), lambda: write_quality(root, [replace(FOUND, commit=9)])):
+        with pytest.raises(QualityLostError, match=r"UPDATE in version \d+ is not ours"):
+            ask()
+    put_aside(root)
+    assert read_quality(root) == ()

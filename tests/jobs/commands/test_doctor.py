@@ -497,6 +497,28 @@ def test_what_somebody_took_out_of_commits_is_told_by_everything_that_looks_and_
     assert here.hashes("days", WHOLE) == here.hashes("new", WHOLE)
 
 
+@pytest.mark.parametrize("lost", [LOG, "."])
+def test_a_log_that_is_gone_is_made_anew_though_what_tells_its_columns_has_to_land_again_first(
+    house: House, lost: str
+) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    calm = all_rows(house)
+    shutil.rmtree(house.root / "streams" / "beating" / lost)
+    for file in max((house.root / "landed").glob("0*")).glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:-100])
+    assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
+    assert all_rows(house) == calm
+
+
+def test_a_version_of_commits_that_says_what_another_did_is_found(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    version_path(commits_path(house.root), 3).write_bytes(version_path(commits_path(house.root), 4).read_bytes())
+    for ask in (lambda: log_state(house.root), lambda: house.backfill("2013-01-03", "2013-01-04")):
+        with pytest.raises(CommitsLostError, match="row 3 is gone, and nothing else knows what it said: put it back"):
+            ask()
+
+
 def test_a_version_of_commits_that_is_gone_from_the_middle_is_named(here: Trial) -> None:
     (here.root("days") / "commits" / "_delta_log" / f"{3:020d}.json").unlink()
     with pytest.raises(TornLogError, match=r"version 3 cannot \(its file is gone, and later ones stand\): put it"):
@@ -976,5 +998,9 @@ def test_rows_of_commits_that_nobody_has_any_more_are_not_made_up(house: House) 
     path = str(commits_path(house.root))
     _without_rows(path)
     DeltaTable(path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    with pytest.raises(CommitsLostError, match="put it back out of a copy of the run's folder"):
-        examine("tiny", "main", True, False, house.tell)  # noqa: FBT003 - as above
+    for repair in (False, True):
+        assert examine("tiny", "main", repair, False, house.tell) == Exit.CHECK_FAILED  # noqa: FBT003 - as above
+        told, *_, last = house.text.splitlines()
+        assert "is gone, and nothing else knows what it said: put it back out of a copy of the run's folder" in told
+        assert "repair: take it back" not in told
+        assert last == "nothing was touched, nor looked at beyond that"

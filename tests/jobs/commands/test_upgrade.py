@@ -97,7 +97,7 @@ def test_what_somebody_else_writes_to_commits_is_told_from_old_rows_behind_a_tak
 ) -> None:
     upgrade_flow("runs", run, dry_run=False, echo=lambda _: None)
     path, before = commits_path(here.root(run)), log_state(here.root(run)).entries
-    assert changed_by_others(here.root(run)) == []
+    assert changed_by_others(here.root(run)).by_others == ()
     write_deltalake(str(path), DeltaTable(str(path)).to_pyarrow_table().slice(0, 1), mode="append")
     with pytest.raises(CommitsChangedError, match="is not ours and added rows"):
         log_state(here.root(run))
