@@ -167,7 +167,10 @@ class ReportClock:
 
     def at(self, tick: int) -> dt.datetime:
         """Give the local time of an instant; in UTC where the zone's calendar would leave the years 1 to 9999."""
-        moment = _EPOCH + dt.timedelta(microseconds=tick)
+        return self.local(_EPOCH + dt.timedelta(microseconds=tick))
+
+    def local(self, moment: dt.datetime) -> dt.datetime:
+        """Give the local time of a moment, as `at` does."""
         try:
             return moment.astimezone(self.zone)
         except OverflowError:
@@ -224,5 +227,5 @@ def instant_or_text(value: object, clock: ReportClock) -> str:
     if not INSTANT.fullmatch(text):
         return text
     moment = dt.datetime.fromisoformat(text)
-    local = (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).astimezone(clock.zone)
+    local = clock.local(moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC))
     return f"{local:%Y-%m-%d %H:%M:%S}" + (f"{local:.%f}".rstrip("0") if local.microsecond else "")

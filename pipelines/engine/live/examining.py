@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pipelines.engine.commits.delta_log import LogFiles, exists, snapshot, torn_names
 from pipelines.engine.commits.entry import LEDGER, State
 from pipelines.engine.commits.file_lists import FileLists, counts_at, strangers
+from pipelines.engine.commits.log import SCHEMA, UNREADABLE, from_table
 from pipelines.engine.commits.log_held import commits_without_rows, unlike
 from pipelines.engine.commits.paths import (
     NewFile,
@@ -29,6 +31,7 @@ from pipelines.engine.commits.table_log import TableLog
 from pipelines.engine.commits.taken_back import changed_by_others
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.parquet import FileDamagedError, false_bounds
+from pipelines.engine.files.small import read_whole
 from pipelines.engine.landing.errors import LandingError, ReferenceBrokenError, SequenceBrokenError
 from pipelines.engine.landing.manifest import ids_gone, is_closed, load_manifest, read_sequence, verify
 from pipelines.engine.live.crossing import files_waiting, in_the_way
@@ -45,6 +48,10 @@ if TYPE_CHECKING:
 
 BACK = "put its folder back out of a copy of the run's, or use a run of another name"
 """What is left to do about a landed sequence that cannot be had again."""
+
+
+ROW_FILE = re.compile(r"e(\d{8,})-")
+"""How the name of a file of `commits` begins, with the place of its first row."""
 
 
 class Ill(Enum):
@@ -64,6 +71,8 @@ class Ill(Enum):
     """Somebody else changed a table's rows or columns."""
     MISSING = "missing"
     """A file that `commits` names is gone, or not whole."""
+    UNNAMED = "unnamed"
+    """A row of `commits` is in no version: its append was cut off, or the version was removed."""
     UNSETTLED = "unsettled"
     """A table has not followed the last published commit yet."""
     STRAY = "stray"
@@ -107,7 +116,7 @@ def examine_run(root: Path, state: LogState, *, deep: bool = False, recorded: bo
         deep: read every file; else those that the next commits read, and of the others see that they are there.
         recorded: the flow's feeds are all recorded, so that what nobody has seen yet can land again.
     """
-    found = [*_torn(root, commits_path(root)), *_verdicts(root)]
+    found = [*_torn(root, commits_path(root)), *_unnamed(root, state), *_verdicts(root)]
     lists, waiting = FileLists(root, state), files_waiting(root)
     for name in _tables(root, state, lists):
         found += _table(root, name, state, lists, None if deep else waiting.get(name, set()))
@@ -132,6 +141,27 @@ def examine_commits(root: Path) -> list[Finding]:
         Finding(ill=Ill.CHANGED, table=name, sentence=f"{each.words}{lasts}", remedy=remedy)
         for each in changed.by_others
     ]
+
+
+def _unnamed(root: Path, state: LogState) -> Iterator[Finding]:
+    """Find rows of `commits` behind its newest that no version names: what they say may have been told to somebody."""
+    path = commits_path(root)
+    for file in sorted(path.glob("e*.parquet")):
+        number = ROW_FILE.match(file.name)
+        if number is None or int(number[1]) <= state.newest_entry:
+            continue
+        try:
+            rows = [row for row in from_table(read_whole([str(file)], SCHEMA)) if row.entry > state.newest_entry]
+        except UNREADABLE:
+            continue
+        for row in rows:
+            of = f" of commit {row.commit}" if row.commit else ""
+            sentence = (
+                f"row {row.entry}, `{row.state}`{of}, is in a file that no version of its log names ({file.name}): its "
+                "append was cut off, or the version was removed, and what it said counts no more; where somebody was "
+                "told of it, say it again, or put the log back out of a copy"
+            )
+            yield Finding(ill=Ill.UNNAMED, table=table_name(root, path), sentence=sentence, remedy="")
 
 
 def _verdicts(root: Path) -> list[Finding]:

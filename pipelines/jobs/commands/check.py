@@ -305,9 +305,9 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         ending.found = tuple(each for verdict in verdicts for each in verdict.found)
     # What sums up stands last, and where something does not hold it is that.
     verdicts.sort(key=lambda each: not each.held)
-    if commit is None and verdicts[-1].held:
+    if commit is None:
         # Days that do not hold by themselves may hold together.
-        verdicts[-1] = replace(verdicts[-1], red=red_or_lost(known)[0])
+        verdicts[-1] = replace(verdicts[-1], red=red_or_lost(known, alone=not verdicts[-1].held)[0])
     for verdict in verdicts:
         if len(verdicts) > 1 and not as_json:
             echo(_made_by(known, verdict))

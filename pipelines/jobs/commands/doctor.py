@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.leg_roots import Overtaken
     from pipelines.jobs.runs.known import KnownRun
 
-GRAVE = frozenset(Ill) - {Ill.UNSETTLED, Ill.STRAY}
+GRAVE = frozenset(Ill) - {Ill.UNNAMED, Ill.UNSETTLED, Ill.STRAY}
 """What keeps a run from going on, or readers from counting right."""
 BESIDE = frozenset({Ill.AHEAD, Ill.LOST, Ill.TORN})
 """What says that tables and `commits` do not go together."""

@@ -179,7 +179,8 @@ def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[N
         if not day.is_accepted:
             by_state.setdefault(day.state, []).append(day)
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
-        yield _refused(seen, by_state[state], clock) or _of_days(about, state, by_state[state], clock)
+        refused = _refused(seen, by_state[state], clock)
+        yield from [refused] if refused else _of_state(about, state, by_state[state], clock)
     yield from _together(seen, clock)
     for each in facts.expectations:
         since = each.memory.since
@@ -231,8 +232,20 @@ def _of_days(about: Reported, state: CalendarState, days: Sequence[CalendarDay],
     return Need(tone=tone, words=f"{spans}{more} {verb} {state}{cause}", command=_command(about, state, days))
 
 
-def red_days(known: KnownRun) -> list[Need]:
-    """Say which published days of a run do not hold, by themselves and together, and nobody let pass."""
+def _of_state(about: Reported, state: CalendarState, days: Sequence[CalendarDay], clock: ReportClock) -> Iterator[Need]:
+    """Say that days of one state need a person: those that a check of all shows, then those that have to be asked."""
+    for part in ([day for day in days if not day.alone], [day for day in days if day.alone]):
+        if part:
+            yield _of_days(about, state, part, clock)
+
+
+def red_days(known: KnownRun, *, alone: bool = False) -> list[Need]:
+    """Say which published days of a run do not hold, by themselves and together, and nobody let pass.
+
+    Args:
+        known: the run.
+        alone: tell only of days that do not hold by themselves, and may where more is asked together.
+    """
     # A check may have become one that blocks since it was asked.
     own = {} if known.flow_now is None else known.flow_now.expect
     blocks = {(table, each.label) for table, checks in own.items() for each in checks if each.severity == BLOCKING}
@@ -242,14 +255,15 @@ def red_days(known: KnownRun) -> list[Need]:
     about = Reported(known=known)
     seen, clock = read_overview(about, None), ReportClock(about.flow.timezone)
     red = [day for day in seen.seen_by_readers if day.state is CalendarState.RED and not day.is_accepted]
-    by_themselves = [_of_days(about, CalendarState.RED, red, clock)] if red else []
-    return [*by_themselves, *_together(seen, clock)]
+    if alone:
+        return list(_of_state(about, CalendarState.RED, [day for day in red if day.alone], clock))
+    return [*_of_state(about, CalendarState.RED, red, clock), *_together(seen, clock)]
 
 
-def red_or_lost(known: KnownRun) -> tuple[list[Need], str]:
-    """Give the red days of a run, and why nobody can say which they are, where that is so."""
+def red_or_lost(known: KnownRun, *, alone: bool = False) -> tuple[list[Need], str]:
+    """Give the red days of a run, and why nobody can say which they are, where that is so; as `red_days` does."""
     try:
-        return red_days(known), ""
+        return red_days(known, alone=alone), ""
     except QualityLostError as lost:
         return [], str(lost)
 

@@ -56,7 +56,7 @@ from pipelines.jobs.environment.settings import MAIN_RUN, command, flow_files, l
 from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.runs.replaced import own_file
 from pipelines.jobs.text.moments import Moments
-from pipelines.operators.plain_words import some_of
+from pipelines.operators.plain_words import counted, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -265,6 +265,7 @@ class KnownRun:
                 for name in self._older()
             ),
             *(f"{each}: {doctor} says how it is given up" for each in self._waiting_without_files()),
+            *(f"{each}: {doctor} says what can be had again" for each in self._without_files()),
         )
 
     def _ahead(self) -> Iterator[str]:
@@ -305,6 +306,23 @@ class KnownRun:
             except TableError:
                 # Which files it has is not known either: doctor says so.
                 continue
+
+    def _without_files(self) -> Iterator[str]:
+        """Say of each table that has lost files of it; what is in those that are there is not looked at."""
+        for part in self.parts:
+            for path in data_tables(part.root):
+                names = [Path(name) for name in opened(path).files]
+                there = {
+                    folder / file.name
+                    for folder in {name.parent for name in names}
+                    if (path / folder).is_dir()
+                    for file in (path / folder).iterdir()
+                }
+                gone = sorted(name.as_posix() for name in names if name not in there)
+                if gone:
+                    called = path.relative_to(self.root).as_posix()
+                    verb = "are" if gone[1:] else "is"
+                    yield f"{counted(len(gone), 'file')} of {called} {verb} gone ({gone[0]})"
 
     def _older(self) -> Iterator[str]:
         """Name the tables that were further once, or whose log is gone."""

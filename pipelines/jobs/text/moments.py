@@ -32,8 +32,12 @@ class Moments:
         self._zone = pendulum.timezone(timezone)
 
     def at(self, tick: int) -> dt.datetime:
-        """Give the local time of an instant."""
-        return (EPOCH + tick * TICK).astimezone(self._zone)
+        """Give the local time of an instant; in UTC where the zone's calendar would leave the years 1 to 9999."""
+        moment = EPOCH + tick * TICK
+        try:
+            return moment.astimezone(self._zone)
+        except OverflowError:
+            return moment
 
     def text(self, tick: int | None) -> str:
         """Say an instant to the second, with a fraction where it has one; know infinity and what is missing.

@@ -55,7 +55,7 @@ class SpokenVerdict:
     unasked: str = ""
     """Why nothing but the files was judged; nothing where all was."""
     red: Sequence[Need] = ()
-    """Which published days do not hold, where all that was judged holds together."""
+    """Which published days do not hold, though all that was judged may together."""
 
     @property
     def judged(self) -> JudgedCommits:
@@ -199,7 +199,7 @@ def text_lines(verdict: SpokenVerdict) -> Iterator[str]:
     if accepted := _accepted(verdict):
         yield f"note: readers see what does not hold all the same, {accepted}"
     for need in verdict.red:
-        yield f"red: {need.words}"
+        yield f"red: {need.words}: {need.command}"
     yield f"next: {next_step(verdict)}"
 
 

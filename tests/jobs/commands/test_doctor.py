@@ -62,6 +62,7 @@ from pipelines.jobs.commands.tables import TablesQuery, tell_tables
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.home import read_home
 from pipelines.jobs.facts.planning import PlanRequest
 from pipelines.jobs.runs.gate import hold
 from pipelines.jobs.runs.known import open_run
@@ -70,7 +71,7 @@ from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from pipelines.engine.files.stored import StorePath
@@ -509,6 +510,37 @@ def test_a_log_that_is_gone_is_made_anew_though_what_tells_its_columns_has_to_la
     assert examine("tiny", "main", True, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
     assert examine("tiny", "main", False, False, house.tell, deep=True) == Exit.FINE  # noqa: FBT003 - as above
     assert all_rows(house) == calm
+
+
+def test_a_row_of_commits_that_no_version_names_is_told(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02", gate=hold)
+    check_flow("tiny", None, None, 1, "main", as_json=False, echo=house.tell)
+    with open_driver(house.root, flow="tiny") as driver:
+        driver.reject(1, verdict="no")
+    assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    assert "unnamed" not in house.text
+    max((commits_path(house.root) / LOG).glob("*.json")).unlink()
+    examine("tiny", "main", False, False, house.tell)  # noqa: FBT003 - as above
+    told = next(line for line in house.text.splitlines() if line.startswith("unnamed"))
+    assert re.search(r"commits: row \d+, `rejected` of commit 1, is in a file that no version of its log names", told)
+
+
+@pytest.mark.parametrize("which", [min, max])
+def test_a_file_of_a_table_that_is_gone_is_told_by_status_and_plan(
+    house: House, which: Callable[[Iterable[Path]], Path]
+) -> None:
+    for day in (1, 2, 3):
+        house.backfill(f"2013-01-0{day}", f"2013-01-0{day + 1}")
+    which((house.root / "streams" / "ordered" / "_written").glob("*.parquet")).unlink()
+    show_status("tiny", "main", False, house.tell)  # noqa: FBT003 - as above
+    told = house.text
+    assert "1 file of streams/ordered is gone (_written/" in told
+    assert told.endswith("next: pulseline doctor tiny")
+    show_plan(PlanRequest(flow="tiny", start="2013-01-01", end="2013-01-04"), house.tell)
+    assert "damaged: 1 file of streams/ordered is gone" in house.text
+    [run] = (run for run in read_home(read_settings(), 0, ["tiny"], lambda _: None).runs if run.flow == "tiny")
+    assert "1 file of streams/ordered is gone" in run.needs[0].words
+    assert examine("tiny", "main", True, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
 
 
 def test_a_version_of_commits_that_says_what_another_did_is_found(house: House) -> None:

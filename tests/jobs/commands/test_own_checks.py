@@ -395,7 +395,7 @@ def test_a_day_that_does_not_hold_by_itself_is_led_to_by_all_that_say_so(house: 
         assert said(status, IN_WORDS)[-1] == said(plan)[-1] == said(report_flow, "tiny", None, "main", IN_WORDS)[-1]
         assert said(status, IN_WORDS)[-1] == f"next: {leads}"
         *_, red, then = said(check_flow, "tiny", None, None, None, "main", IN_WORDS)
-        assert red.startswith("red: Tue 1 Jan 2013 is red: ordered: ")
+        assert re.fullmatch(rf"red: Tue 1 Jan 2013 is red: ordered: .*: {leads}", red)
         assert then == f"next: {leads}"
     *_, summary = map(json.loads, said(check_flow, "tiny", None, None, None, "main", AS_JSON))
     assert (summary["held"], summary["next"], len(summary["red"])) == (True, leads, 1)
@@ -430,3 +430,21 @@ def test_every_reason_of_a_red_day_counts_and_changed_files_come_first(house: Ho
     assert check_flow("tiny", None, None, None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
     assert red().startswith("red        Tue 1 Jan 2013 is red: beating: Rows of beating are what their commits say")
     assert red().endswith("; and 2 other reasons: pulseline check tiny")
+
+
+def test_days_that_do_not_hold_by_themselves_are_told_beside_what_a_check_of_all_finds(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    text = file.read_text().partition("\nstreams:")[0] + MOSTLY
+    text += "      - expect_column_values_to_be_between: {column: number, max_value: 30}\n        severity: SEVERITY\n"
+    file.write_text(text.replace("SEVERITY", "warning"))
+    run_flow(RunRequest(flow="tiny", start="2013-01-01", end="2013-01-04", engine="core"), house.tell)
+    file.write_text(text.replace("SEVERITY", "blocking"))
+    house.printed.clear()
+    show_status("tiny", "main", IN_WORDS, house.tell)
+    whole, alone = (line for line in house.text.splitlines() if line.startswith("red "))
+    assert re.match(r"red +Thu 3 Jan 2013 is red: ordered: number values must be less .*: pulseline check tiny$", whole)
+    leads = "pulseline check tiny --start 2013-01-01 --end 2013-01-02"
+    assert re.match(rf"red +Tue 1 Jan 2013 is red: ordered: .*at least 60 %.*: {leads}$", alone)
+    assert check_flow("tiny", None, None, None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
+    [red] = (line for line in house.text.splitlines() if line.startswith("red: "))
+    assert re.match(rf"red: Tue 1 Jan 2013 is red: ordered: .*at least 60 %.*: {leads}$", red)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from expectations.report.words import ReportClock, instant_or_text
 from pipelines.engine.commits import readers
 from pipelines.engine.commits.delta_log import SETTLED, create
 from pipelines.engine.commits.driver import open_driver
@@ -27,6 +28,7 @@ from pipelines.jobs.commands.ledger import LedgerQuery, show_ledger
 from pipelines.jobs.commands.show import show_stream
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts import pages as paging
+from pipelines.jobs.text.moments import Moments
 
 if TYPE_CHECKING:
     from tests.jobs.conftest import House
@@ -301,3 +303,19 @@ def test_a_run_whose_driver_is_at_work_is_not_to_be_begun_again(house: House) ->
     with open_driver(house.root, flow="tiny"):
         show_stream("tiny", "beating", None, None, 5, "table", "main", house.tell)
     assert house.text.endswith("and its driver is at work; to look how far: pulseline status tiny")
+
+
+@pytest.mark.parametrize(
+    ("zone", "last", "first"), [("Europe/Berlin", "23:59:59", "00:53:28"), ("America/New_York", "18:59:59", "00:00:00")]
+)
+def test_instants_whose_local_time_is_beyond_the_calendar_are_told_in_utc(zone: str, last: str, first: str) -> None:
+    moments, clock = Moments(zone), ReportClock(zone)
+    assert moments.text(ticks_of("9999-12-31T23:59:59Z")) == f"9999-12-31 {last}"
+    assert moments.brief(ticks_of("0001-01-01T00:00:00Z")).startswith(f"0001-01-01 {first}"[:16])
+    assert instant_or_text("9999-12-31T23:59:59Z", clock) == f"9999-12-31 {last}"
+    assert moments.offset(ticks_of("9999-12-31T23:59:59Z")) == ("UTC+00:00" if last == "23:59:59" else "UTC-05:00")
+
+
+def ticks_of(text: str) -> int:
+    """Give an instant in ticks."""
+    return (dt.datetime.fromisoformat(text) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
