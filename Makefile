@@ -24,21 +24,18 @@ FAST := $(wildcard pipelines expectations tests/operators tests/flows tests/shap
 LAST := $(wildcard tests/engine tests/laws tests/jobs tests/cli tests/end_to_end)
 REST := $(filter-out $(FAST) $(LAST) %/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)) $(wildcard tests/test_*.py))
 TESTS := $(FAST) $(REST) $(LAST)
-# Tests in front of a real Airflow mostly wait for it, so they run beside the others; so do those of processes of their
-# own (a cluster, kills, brokers, sockets, disks) and of what needs no Spark, so that all three end at about one time.
-WAITING := tests/dags tests/end_to_end tests/docs
-BESIDE := $(wildcard tests/jobs/facts/test_*.py) tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
+# Beside the others, behind Airflow's: the demo, a cluster, processes of their own, brokers, sockets and disks, and what
+# needs no Spark, so that both end at about the same time.
+BESIDE := tests/dags tests/end_to_end tests/docs tests/jobs/proofs/test_order_cases.py tests/jobs/proofs/test_emulator.py \
   $(wildcard $(addprefix tests/laws/test_,kills.py stream_kills.py relations_kills.py two_streams.py cluster.py ended_services.py stores.py) \
   $(addprefix tests/laws/test_,regions.py regions_kills.py loops.py instances.py) \
   $(addprefix tests/engine/,buffers/test_buffers.py commits/test_commits.py commits/test_housekeeping.py \
   commits/test_lease.py landing/test_compaction.py landing/test_landing.py \
   $(addprefix sources/test_,socket_feed.py spool.py)) \
-  $(addprefix tests/jobs/commands/test_,apply.py doctor.py kept.py legs_checked.py legs_mended.py legs_replayed.py \
-  legs_reported.py legs_reset.py plan.py publish.py replay.py report.py) \
-  $(addprefix tests/jobs/runs/test_,backfill.py gate.py history.py lost_tables.py replaced.py))
+  $(addprefix tests/jobs/commands/test_,doctor.py kept.py legs_checked.py legs_mended.py legs_replayed.py legs_reported.py legs_reset.py))
 DRILLS := $(wildcard tests/jobs/drill/test_*.py)
 DRILLS_BESIDE := $(wildcard $(addprefix tests/jobs/drill/test_drill_,neighbours.py power.py store.py clock.py))
-APART := $(WAITING) $(BESIDE) $(DRILLS)
+APART := $(BESIDE) $(DRILLS)
 # Tests write little and sync it often: in memory where there is some, a busy disk does not hold them up.
 SCRATCH = $(shell [ -w /dev/shm ] && [ "$$(df -Pm /dev/shm | awk 'NR == 2 { print $$4 }')" -ge 6000 ] && echo /dev/shm || echo "$${TMPDIR:-/tmp}")
 
@@ -88,22 +85,20 @@ up: java setup ## start Airflow on this machine, with a database of its own; end
 down: setup ## end that Airflow, with its tasks and its database
 	@$(BIN)/python -m dags.local down
 
-# Runs the tests of $(1), and of $(4) where there are any, beside those of $(2), and puts their output behind; $(3) comes
-# first. The line that ends it all is of tests that failed, where some did.
+# Runs the tests of $(1) beside those of $(2), and puts their output behind; $(3) comes first.
 define side_by_side
 	@$(BIN)/pulseline warm-up
-	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0; declare -A begun=(); \
-	begin() { local name=$$1; shift; $(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/$$name.d" "$$@" > "$$said/$$name" 2>&1 & begun[$$name]=$$!; }; \
-	begin beside $(1); $(if $(strip $(4)),begin waiting $(4);) \
-	trap 'kill -INT "$${begun[@]}" 2>/dev/null && wait "$${begun[@]}" || true; rm -rf "$$said"' EXIT; \
+	@said=$$(mktemp -d -p $(SCRATCH)); $(3)code=0; \
+	$(BIN)/python -m tests.beside --durations=15 --basetemp="$$said/b" $(1) > "$$said/beside" 2>&1 & beside=$$!; \
+	trap 'kill -INT $$beside 2>/dev/null && wait $$beside || true; rm -rf "$$said"' EXIT; \
 	$(BIN)/python -m pytest --durations=30 --basetemp="$$said/r" $(2) | tee "$$said/rest" || code=$$?; \
-	held="" failed=rest; [ $$code -ne 0 ] || { held=rest; failed=""; }; \
-	for each in "$${!begun[@]}"; do wait "$${begun[$$each]}" && held="$$each $$held" || { code=$$?; failed="$$failed $$each"; }; cat "$$said/$$each"; done; \
-	for each in $$held $$failed; do tail -n 1 "$$said/$$each"; done; exit $$code
+	order="beside rest"; wait $$beside || { code=$$?; order="rest beside"; }; \
+	cat "$$said/beside"; for each in $$order; do tail -n 1 "$$said/$$each"; done; exit $$code
 endef
 
+# Tests in front of a real Airflow mostly wait for it, so they run beside the others.
 test: java setup ## run every test but the drills, fast tiers first, Airflow's beside them; pytest's closing line comes last
-	$(call side_by_side,$(BESIDE),$(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) $(filter-out $(APART),$(TESTS)),,$(WAITING))
+	$(call side_by_side,$(BESIDE),$(patsubst %.py,--ignore=%.py,$(filter %.py,$(APART))) $(filter-out $(APART),$(TESTS)))
 
 # In two halves that take about as long: most of a drill is one process.
 drill: java setup ## ten seeds of each part of the drill (power cuts, kills, neighbours, failing disks, clocks), and planted bugs
@@ -124,7 +119,7 @@ check: lint types contracts test drill ## everything CI runs
 # Workers of its clusters see no memory disk of ours.
 check-all: SCRATCH = $${TMPDIR:-/tmp}
 check-all: java lint types contracts ## check with the exhaustive tests, then the coverage of the fast tiers as plain Python
-	$(call side_by_side,-m "" $(WAITING) $(BESIDE) $(DRILLS_BESIDE),-m "" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(BESIDE) $(DRILLS_BESIDE))) $(filter-out $(WAITING) $(BESIDE),$(TESTS)),export PULSELINE_WIDE=1; )
+	$(call side_by_side,-m "" $(BESIDE) $(DRILLS_BESIDE),-m "" $(patsubst %.py,--ignore=%.py,$(filter %.py,$(BESIDE) $(DRILLS_BESIDE))) $(filter-out $(BESIDE),$(TESTS)),export PULSELINE_WIDE=1; )
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --cov --cov-report=term $(FAST)
 
 parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
