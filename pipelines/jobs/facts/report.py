@@ -18,6 +18,7 @@ from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import before, read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
+from pipelines.flows.check import is_of_each
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.facts.asked import Question, counting, is_of_many, not_asked, question, still_asked, tells_of_each
@@ -262,11 +263,16 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
         newer = all(each is not None and each.at > span.at for each in inside)
         if not _is_on_the_page(about, span):
             beyond += [span] if tells_of_each(about, span) else []
-        elif not newer:
+        elif not newer or _breaks_together(about, span):
             spans = _with(spans, span)
     had = {entry.commit for entry in about.published if any(_covers(span, entry.span) for span in spans)}
     kept = [*spans, *(check for number, check in by_commit.items() if number not in had)]
     return sorted(kept or beyond[:1], key=lambda check: check.at)
+
+
+def _breaks_together(about: Reported, check: Quality) -> bool:
+    """Say whether rows of several intervals break a check together: that each holds by itself says nothing of it."""
+    return not check.held and not is_of_each(check.expectation) and is_of_many(about, check)
 
 
 def _with(spans: Sequence[Quality], older: Quality) -> list[Quality]:

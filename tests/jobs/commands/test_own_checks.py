@@ -448,3 +448,24 @@ def test_days_that_do_not_hold_by_themselves_are_told_beside_what_a_check_of_all
     assert check_flow("tiny", None, None, None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
     [red] = (line for line in house.text.splitlines() if line.startswith("red: "))
     assert re.match(rf"red: Tue 1 Jan 2013 is red: ordered: .*at least 60 %.*: {leads}$", red)
+
+
+def test_what_days_break_together_stays_red_where_they_are_run_again_with_the_same_rows(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    text = file.read_text().partition("\nstreams:")[0] + MOSTLY.partition("      - expect")[0]
+    file.write_text(text + "      - expect_column_sum_to_be_between: {column: number, max_value: 400}\n")
+    spans = (("2013-01-01", "2013-01-04"), ("2013-01-02", "2013-01-03"), ("2013-01-01", "2013-01-04"))
+    for place, (start, end) in enumerate(spans):
+        run_flow(RunRequest(flow="tiny", start=start, end=end, engine="core"), house.tell)
+        if not place:
+            assert check_flow("tiny", None, None, None, "main", IN_WORDS, house.tell) == Exit.CHECK_FAILED
+        house.printed.clear()
+        show_status("tiny", "main", IN_WORDS, house.tell)
+        [red] = (line for line in house.text.splitlines() if line.startswith("red "))
+        assert "Tue 1 Jan 2013 to Thu 3 Jan 2013 together do not hold: ordered: " in red
+    rows = pq.read_table(house.config / "flows" / "trips.parquet")
+    pq.write_table(rows.slice(0, 20), house.config / "flows" / "trips.parquet")
+    run_flow(RunRequest(flow="tiny", start="2013-01-02", end="2013-01-03", engine="core", accept_loss=True), house.tell)
+    house.printed.clear()
+    show_status("tiny", "main", IN_WORDS, house.tell)
+    assert "together do not hold" not in house.text
