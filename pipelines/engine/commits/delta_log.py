@@ -230,8 +230,7 @@ def snapshot(path: Path) -> Snapshot | None:
     if table is None:
         return None
     with _delta_asks(path):
-        files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
-        return Snapshot(path, table.version(), schema_of(table), application_versions(table, APPLICATIONS), files)
+        return _snapshot_of(path, table)
 
 
 def at_version(path: Path, version: int) -> tuple[Snapshot, dict[str, Any]]:
@@ -256,9 +255,13 @@ def at_version(path: Path, version: int) -> tuple[Snapshot, dict[str, Any]]:
             "configuration": told.configuration,
             "createdTime": told.created_time,
         }
-        files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
-        found = Snapshot(path, version, schema_of(table), application_versions(table, APPLICATIONS), files)
-    return found, shape
+        return _snapshot_of(path, table), shape
+
+
+def _snapshot_of(path: Path, table: DeltaTable) -> Snapshot:
+    """Give what delta-rs knows of a table at the version at which it opened it."""
+    files = {file.path.relative_to(path).as_posix(): file for file in active_files(table, path)}
+    return Snapshot(path, table.version(), schema_of(table), application_versions(table, APPLICATIONS), files)
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
