@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import settings
 from pipelines.engine.files.stored import StorePath
 from pipelines.engine.tasks import stages
 from pipelines.engine.tasks.spark import SparkEngine
+from pipelines.jobs.environment.quick_start import SELDOM
 from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator
 from tests import slow
 from tests.engine.sources.broker import Broker, BrokerEndedError, broker_jars
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 # Spark's process lives for minutes here, and many do beside each other: compiling its code well is not worth the while.
 os.environ["PYSPARK_SUBMIT_ARGS"] = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
+
+# As a command does: looking for circles among all that is loaded takes a tenth of the time.
+gc.set_threshold(SELDOM)
 
 # Told as the interpreter ends, when pytest's streams are closed: a stack behind the closing line.
 logging.getLogger("py4j.clientserver").setLevel(logging.WARNING)

@@ -207,7 +207,9 @@ def _check_types(section: Section, source: Source) -> None:
         column = getattr(source, key)
         if column and types.get(column) != "timestamp":
             came = f"`{key}: {column}`, which the feed does not declare as a time,"
-            raise section.wrong(key, came, f"`{before.get(column, column)}: timestamp` under the feed's `types`")
+            times = [name for name, kind in types.items() if kind == "timestamp"]
+            expected = f"`{before.get(column, column)}: timestamp` under the feed's `types`"
+            raise section.wrong(key, came, expected, None if column in types else nearest(column, times))
     if not feed.names_all:
         return
     for key, column in _columns(source):

@@ -214,8 +214,12 @@ class StorePath(PosixPath):
         return StorePath("//".join(self.parts[:2]) + "/" + key)
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _asked(self, *, on_condition: bool = False) -> Iterator[None]:
         """Have what a store says told as a disk would, without an address or a name of a user.
+
+        Args:
+            on_condition: whether a condition was given with what is asked; a store that says otherwise that one does
+                not hold, as a gateway in front of it may, does not answer as it should.
 
         Raises:
             FileNotFoundError: there is no such object.
@@ -231,9 +235,11 @@ class StorePath(PosixPath):
             if NO_BUCKET in str(problem):
                 raise StoreFailedError(str(self), _reason(problem)) from None
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
-        except said.AlreadyExistsError:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
-        except said.PreconditionError:
+        except (said.AlreadyExistsError, said.PreconditionError) as problem:
+            if not on_condition:
+                raise StoreFailedError(str(self), _reason(problem)) from None
+            if isinstance(problem, said.AlreadyExistsError):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
             raise ChangedError(errno.EAGAIN, "another one stands there", str(self)) from None
         except (said.BaseError, OSError, ValueError) as problem:
             raise StoreFailedError(str(self), _reason(problem)) from None
@@ -308,14 +314,32 @@ class StorePath(PosixPath):
         One by which other tools mark a folder is none: it is empty, and called as the folder with a slash behind it,
         which the library leaves out, so that no call reaches it.
         """
+        for some in self._pages(chunk):
+            for each in some:
+                path = self._beside(each["path"])
+                if each["size"] or path.name.startswith(".") or path.is_file():
+                    yield path, _found(each)
+
+    def _pages(self, chunk: int) -> Iterator[Sequence[Any]]:
+        """Give a listing page by page; one that was cut off goes on behind what it said last."""
         import obstore
 
-        with self._asked():
-            for some in obstore.list(self.store, prefix=self.key, chunk_size=chunk):
-                for each in some:
-                    path = self._beside(each["path"])
-                    if each["size"] or path.name.startswith(".") or path.is_file():
-                        yield path, _found(each)
+        pages: Iterator[Sequence[Any]] | None = None
+        last: str | None = None
+
+        def ask() -> Sequence[Any]:
+            nonlocal pages
+            if pages is None:
+                pages = iter(obstore.list(self.store, prefix=self.key, offset=last, chunk_size=chunk))
+            try:
+                return next(pages, ())
+            except BaseException:
+                pages = None
+                raise
+
+        while some := self._again(ask):
+            yield some
+            last = some[-1]["path"]
 
     def iterdir(self) -> Iterator[StorePath]:  # type: ignore[override]
         """Give what lies right below, by name.
@@ -371,10 +395,12 @@ class StorePath(PosixPath):
         """Read all of it, in one call, where it has no more than so many bytes; give its size too."""
         import obstore
 
-        with self._asked():
+        def ask() -> tuple[bytes | None, int]:
             said = obstore.get(self.store, self.key)
             size = said.meta["size"]
             return (bytes(said.bytes()) if size <= most else None), size
+
+        return self._again(ask)
 
     def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
         """Read all of it as text."""
@@ -446,7 +472,7 @@ class StorePath(PosixPath):
         for pause in (0.0, *PAUSES):
             time.sleep(pause)
             try:
-                with self._asked():
+                with self._asked(on_condition=True):
                     return obstore.put(self.store, self.key, content, mode=mode, use_multipart=False)["e_tag"] or ""
             except (FileNotFoundError, FileExistsError, ChangedError, StoreFailedError) as problem:
                 reason = str(problem.args[1] if len(problem.args) > 1 else getattr(problem, "reason", problem))
@@ -550,9 +576,11 @@ class _Ranges(io.RawIOBase):
         wanted = min(len(buffer), self._size - self._at)
         if wanted <= 0:
             return 0
-        with self._path._asked():  # noqa: SLF001 - its reader
-            read = obstore.get_range(self._path.store, self._path.key, start=self._at, length=wanted)
-        view = memoryview(read)
+
+        def ask() -> Any:  # noqa: ANN401 - obstore's own buffer
+            return obstore.get_range(self._path.store, self._path.key, start=self._at, length=wanted)
+
+        view = memoryview(self._path._again(ask))  # noqa: SLF001 - its reader
         buffer[: len(view)] = view
         self._at += len(view)
         return len(view)

@@ -168,7 +168,10 @@ class LiveQuery:
         slow = ended is not None and self.error is None and SLOW_WORKER.search(why_ended(ended))
         if not slow or self._starts >= MOST_STARTS or self.gate.is_shut(self.name):
             return False
-        say(f"the {self.name} query is started again: its Python process was not up within Spark's 10 s")
+        say(
+            f"the {self.name} query is started again ({self._starts} of {MOST_STARTS} starts so far): its Python "
+            "process was not up within Spark's 10 s, for this machine has more to do than it can"
+        )
         self._again()
         return True
 

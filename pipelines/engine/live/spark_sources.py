@@ -2,6 +2,9 @@
 
 Spark keeps a source's offsets in its log before an epoch runs, so an epoch that is run again after a crash sees the
 same reading and the same sequences. Neither source hands out rows of data.
+
+Spark unpickles a source in half a dozen processes as a stream starts, most of which only ask its name and its columns:
+what reads a clock or a landing is imported where that is done.
 """
 
 from __future__ import annotations
@@ -10,11 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-
-from pipelines.engine.columnar.clock import SimulatedClock, WallClock
-from pipelines.engine.files.stored import path_of
-from pipelines.engine.landing.manifest import is_closed
-from pipelines.engine.live import drains
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,6 +49,10 @@ class SpanReader(DataSourceStreamReader):
         if isinstance(partition, EpochPartition):
             yield partition.after, partition.upto
 
+    def __reduce__(self) -> tuple[type[SpanReader], tuple[()]]:
+        """Send tasks what reads a partition, without the clock or the landing that planned it."""
+        return SpanReader, ()
+
 
 class ClockReader(SpanReader, SupportsTriggerAvailableNow):
     """Give a reading each time Spark asks how far the source is."""
@@ -81,6 +83,8 @@ class ClockReader(SpanReader, SupportsTriggerAvailableNow):
 
 def clock_of(options: dict[str, str]) -> Readings:
     """Give the clock that a source's options name."""
+    from pipelines.engine.columnar.clock import SimulatedClock, WallClock
+
     if options["clock"] == "simulated":
         return SimulatedClock(int(options["end"]), float(options["speed"]))
     return WallClock(int(options["max_jump"]))
@@ -93,9 +97,14 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         """Look at the landing that the options name."""
+        from pipelines.engine.files.stored import path_of
+        from pipelines.engine.landing.manifest import is_closed
+        from pipelines.engine.live import drains
+
         self._landing, self._after = path_of(options["landing"]), int(options["after"])
         self._most, self._drains = int(options["most"]), drains.from_options(options, self._landing)
         self._known, self._target = self._after, ALL
+        self._is_closed = is_closed
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Give the last sequence that the tables hold already."""
@@ -110,7 +119,7 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
         begun = int(start[self.name])
         most = self._most if isinstance(limit, ReadAllAvailable) else min(self._most, limit.max_rows)  # type: ignore[attr-defined]
         self._known = max(self._known, begun)
-        while self._known < self._target and is_closed(self._landing, self._known + 1):
+        while self._known < self._target and self._is_closed(self._landing, self._known + 1):
             self._known += 1
         if self._drains is not None:
             return {self.name: self._drains.next(begun, self._known)}
@@ -119,7 +128,7 @@ class SequenceReader(SpanReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Take what is closed now, and no more."""
         known = self._after
-        while is_closed(self._landing, known + 1):
+        while self._is_closed(self._landing, known + 1):
             known += 1
         self._target = known
 

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import socket
 import sys
+import sysconfig
 import tempfile
 import time
 import uuid
@@ -73,6 +74,8 @@ ELSEWHERE = {
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout": "20s",
 }
 """On a cluster a task that failed on a worker is run again on another: one without the home fails every time."""
+OWN_PACKAGES = Path(__file__).with_name("python_of_spark.sh")
+"""Starts Python with the packages that are installed, not with the archives that Spark puts in front of them."""
 UNSPOKEN = re.compile(r"^spark\.executorEnv\.|secret|password|token|credential|key", re.IGNORECASE)
 """Names of a user's settings of which the values may open something, and are told to no command line."""
 MASTERS = re.compile(r"local(\[(\d+|\*)(,\d+)?\]|-cluster\[\d+,\d+,\d+\])?$|spark://[^@]*$|k8s://|yarn$")
@@ -195,8 +198,21 @@ def python_of(master: str, settings: Mapping[str, str]) -> str:
         settings: of Spark, that go before ours.
     """
     if is_local(master):
+        return _python_of_here()
+    given = os.environ.get("PYSPARK_PYTHON")
+    return settings.get("spark.pyspark.python") or (given if given != str(OWN_PACKAGES) else None) or sys.executable
+
+
+def _python_of_here() -> str:
+    """Give the Python of this machine: where it has PySpark from its own packages, through what lets it find those."""
+    import pyspark
+
+    installed = Path(sysconfig.get_path("purelib")) / "pyspark" / "__init__.py"
+    is_installed = Path(pyspark.__file__ or "").resolve() == installed.resolve()
+    if not is_installed or "SPARK_HOME" in os.environ or not os.access(OWN_PACKAGES, os.X_OK):
         return sys.executable
-    return settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    os.environ["PULSELINE_PYTHON"] = sys.executable
+    return str(OWN_PACKAGES)
 
 
 def spark_session(
@@ -221,8 +237,9 @@ def spark_session(
     if is_local(master):
         # Spark asks for this machine's address even where it then takes another, and ends where the name has none.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK["spark.driver.host"])
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYSPARK_PYTHON"] = python_of(master, settings)
+    # Processes that plan a stream's sources are the driver's.
+    os.environ["PYSPARK_DRIVER_PYTHON"] = _python_of_here()
     _answer_to(os.environ["PYSPARK_PYTHON"])
     see_master(master)
     builder = SparkSession.builder.appName("pulseline").master(master)

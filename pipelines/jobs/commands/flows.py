@@ -268,11 +268,17 @@ def _columns(flow: Flow, source: str, schema: pa.Schema) -> str:
 def _to_come(flow: Flow, arrivals: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     """Say which recorded rows arrive in the future: no interval of now lands them, nor what has no time behind them."""
     from pipelines.engine.columnar.clock import wall_now
+    from pipelines.flows.grid import LAST_TICK, LATEST
     from pipelines.jobs.text.moments import Moments
 
     for name, (_, last) in arrivals.items():
-        if last > wall_now() + DAY:
-            when = Moments(flow.timezone).text(last)
+        when = Moments(flow.timezone).text(last)
+        if last >= LAST_TICK:
+            yield (
+                f"source {name}: its last row arrives {when}, and no run ends after {LATEST}: it lands in none, and no "
+                "ledger tells of it; see whether the year is right"
+            )
+        elif last > wall_now() + DAY:
             yield (
                 f"source {name}: its last row arrives {when}, which is still to come: it lands with that day alone, "
                 "and rows behind it that have no time, or cannot be read, with it; see whether the year is right"

@@ -22,9 +22,11 @@ from pipelines.engine.commits.history import CommitKind
 from pipelines.engine.commits.lease import HolderStanding
 from pipelines.engine.commits.paths import QualityLostError
 from pipelines.engine.commits.quality import read_quality
+from pipelines.engine.commits.readers import log_state
 from pipelines.errors import PulselineError
+from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.exits import named
-from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing
+from pipelines.jobs.environment.settings import MAIN_RUN, TAKEN, command, publishing, read_settings
 from pipelines.jobs.facts.asked import is_of_many, tells_of_each
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.live import live_of
@@ -35,6 +37,7 @@ from pipelines.jobs.facts.report import Reported, checking
 from pipelines.jobs.facts.status import lease_of, rejected_of
 from pipelines.jobs.runs.known import flow_name_or_file, open_run_of_home, runs_of
 from pipelines.jobs.runs.remade import mark_file
+from pipelines.jobs.runs.replaced import own_file
 from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -91,11 +94,19 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
     try:
         return read(name, run)
     except (PulselineError, OSError, pa.ArrowException) as error:
+        if isinstance(error, WrongUse) and _is_beginning(name, run):
+            return SiteRun(flow=name, run=run, tone=Tone.OPEN, sentence="It begins: nothing is published yet.")
         # What others wrote may be of types that nobody can compare: that they did says more.
         why = next(_damage(name, run), "") or " ".join(str(error).split())
         said = f"It cannot be read: {named(why, name, run)}"[:MOST_SAID]
         need = Need(tone=Tone.BAD, words=said, command=command("doctor", name, run=run))
         return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
+
+
+def _is_beginning(name: str, run: str) -> bool:
+    """Say whether a run has written nothing by which its flow could be known; its file need not be configured."""
+    root = read_settings().root(name, run)
+    return not log_state(root).commits and own_file(root) is None
 
 
 def _damage(name: str, run: str) -> Iterator[str]:

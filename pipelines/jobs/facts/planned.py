@@ -159,20 +159,26 @@ class Planning:
 
     def _behind(self) -> list[PlannedInterval]:
         """Give what comes behind what is published."""
-        tip = self.published[-1].span.end if self.published else None
-        begin = tip if tip is not None else (self.flow.starts if self.start is None else self.start)
+        begin = self.published[-1].span.end if self.published else self._first_asked()
         end = self._last_asked() if self.end is None else self.end
         return [] if begin is None or end is None or begin >= end else [self._next(s) for s in self._grid(begin, end)]
 
+    def _first_asked(self) -> int | None:
+        """Say where a run begins of which nothing is published, as `_last_asked` says where it ends."""
+        if self.start is not None or self.flow.starts is not None:
+            return self.flow.starts if self.start is None else self.start
+        return min((span.start for span in self._unseen()), default=None)
+
     def _last_asked(self) -> int | None:
         """Say where the flow ends, or the last interval that was begun or rejected; None where nothing says so."""
-        unseen = (
-            entry.span.end
-            for entry in self.state.commits.values()
-            if entry.kind is CommitKind.INTERVAL and entry.state in {*OPEN_STATES, State.REJECTED}
-        )
-        ends = [*unseen, *([] if self.flow.ends is None else [self.flow.ends])]
+        ends = [*(span.end for span in self._unseen()), *([] if self.flow.ends is None else [self.flow.ends])]
         return max(ends, default=None)
+
+    def _unseen(self) -> Iterator[Span]:
+        """Give the intervals that were begun or rejected."""
+        for entry in self.state.commits.values():
+            if entry.kind is CommitKind.INTERVAL and entry.state in {*OPEN_STATES, State.REJECTED}:
+                yield entry.span
 
     def _grid(self, start: int, end: int) -> list[Span]:
         at = Moments(self.flow.timezone).at

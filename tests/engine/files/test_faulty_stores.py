@@ -122,6 +122,46 @@ def test_an_answer_that_is_cut_in_its_body_is_asked_for_again(place: StorePath, 
     assert not left
 
 
+def test_a_listing_of_all_below_and_parts_of_objects_are_asked_for_again_too(
+    place: StorePath, proxy: StoreProxy
+) -> None:
+    names = [f"{number:04}.bin" for number in range(1_003)]
+    """More than a store tells in one answer."""
+    for name in names:
+        (place / "a" / name).write_bytes(b"x" * (5_000 if name == names[0] else 1))
+    left: list[StoreFault] = []
+    proxy.disturbing = lambda call: left.pop() if call.method == "GET" and left else None
+
+    def again() -> None:
+        assert not left
+        left.extend([StoreFault.CUT] * 2)
+
+    again()
+    assert [path.name for path, _ in place.below()] == names
+    pages = place.below(3)
+    found = [next(pages)[0].name for _ in range(3)]
+    again()
+    assert found + [path.name for path, _ in pages] == names, "it goes on where it was, and says nothing twice"
+    again()
+    assert (place / "a" / names[0]).read_small(9_000) == (b"x" * 5_000, 5_000)
+    with (place / "a" / names[0]).open("rb") as file:
+        again()
+        assert file.read() == b"x" * 5_000
+    assert not left
+
+
+@pytest.mark.parametrize("fault", [StoreFault.CONFLICT, StoreFault.REFUSED])
+def test_a_refusal_of_what_was_asked_on_no_condition_is_a_stores_failure(
+    place: StorePath, proxy: StoreProxy, fault: StoreFault
+) -> None:
+    (place / "a.json").create(b"ours")
+    proxy.disturbing = lambda call: None if call.is_conditional else fault
+    with pytest.raises(StoreFailedError, match="and run the command again"):
+        (place / "a.json").stat()
+    with pytest.raises(StoreFailedError, match="and run the command again"):
+        (place / "b.json").write_bytes(b"ours")
+
+
 def test_an_answer_that_is_cut_for_good_ends_with_a_sentence(place: StorePath, proxy: StoreProxy) -> None:
     (place / "a.json").create(b"x" * 5_000)
     proxy.disturbing = lambda call: StoreFault.CUT if call.method == "GET" else None

@@ -21,6 +21,7 @@ from pipelines.engine.tasks import spark as engine
 from pipelines.engine.tasks.spark import (
     ELSEWHERE,
     LOOPBACK,
+    OWN_PACKAGES,
     NoMasterError,
     SparkEngine,
     StoreUnseenError,
@@ -30,6 +31,8 @@ from pipelines.engine.tasks.spark import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.conftest import LentSpark
 
 
@@ -54,7 +57,8 @@ def test_the_driver_gives_the_address_from_which_it_reaches_the_master(master: s
         ("yarn", {"spark.pyspark.python": "pulseline-python"}, None, "pulseline-python"),
         ("yarn", {}, "/opt/other/python", "/opt/other/python"),
         ("yarn", {}, None, sys.executable),
-        ("local[2]", {"spark.pyspark.python": "pulseline-python"}, "/opt/other/python", sys.executable),
+        ("yarn", {}, str(OWN_PACKAGES), sys.executable),
+        ("local[2]", {"spark.pyspark.python": "pulseline-python"}, "/opt/other/python", str(OWN_PACKAGES)),
     ],
 )
 def test_what_the_settings_say_of_the_workers_python_goes_before_the_environment(
@@ -64,6 +68,40 @@ def test_what_the_settings_say_of_the_workers_python_goes_before_the_environment
     if environment is not None:
         monkeypatch.setenv("PYSPARK_PYTHON", environment)
     assert python_of(master, settings) == python
+
+
+def test_workers_of_this_machine_take_what_is_installed_and_compile_nothing(spark: LentSpark) -> None:
+    def told(_: int) -> tuple[str, str, list[str]]:
+        import pyspark
+
+        return pyspark.__file__, sys.executable, [each for each in sys.path if each.endswith((".zip", ".jar"))]
+
+    found, python, archives = spark.session().sparkContext.parallelize([0], 1).map(told).first()
+    import pyspark
+
+    assert (found, python) == (pyspark.__file__, sys.executable)
+    assert not [each for each in archives if "python311" not in each]
+
+
+def test_what_a_user_puts_on_the_path_of_workers_stays(tmp_path: Path) -> None:
+    path = "/s/pyspark.zip:/s/py4j-0.10.9.9-src.zip:/own *:/s/jars/spark-core_2.13-4.2.0.jar:/b"
+    told = subprocess.run(
+        [str(OWN_PACKAGES), "-c", "import os, sys; print(os.environ['PYTHONPATH'], *sys.argv[1:])", "a b", "*"],
+        env={"PYTHONPATH": path, "PULSELINE_PYTHON": sys.executable},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == "/own *:/b a b *\n"
+
+
+def test_where_spark_is_anothers_its_own_packages_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert python_of("local[2]", {}) == sys.executable
+    monkeypatch.delenv("SPARK_HOME")
+    monkeypatch.setattr("pyspark.__file__", "/opt/spark/python/pyspark/__init__.py")
+    assert python_of("local[2]", {}) == sys.executable
 
 
 def test_a_cluster_that_takes_long_says_how_far_it_is(

@@ -300,6 +300,21 @@ def test_validate_offers_the_intervals_in_which_rows_arrived_seven_at_most(house
         assert house.printed[-1].endswith(f"next: pulseline run {tmp_path}/own.yaml --start 2013-03-09 --end {end}")
 
 
+def test_validate_tells_rows_that_no_run_can_land(house: House, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(
+        "flow: own\nsources:\n  rows: {feed: {csv: rows.csv, types: {k: string, at: timestamp}, timezone: UTC}, "
+        "key: k, time: at, arrival: at}\nstreams:\n  once: {deduplicate: rows, on: k, within: 1h}\n"
+    )
+    (tmp_path / "rows.csv").write_text("k,at\na,0001-03-09T12:00:00\na,2013-03-09T12:00:00\na,9999-12-31T23:59:59\n")
+    validate_flow(str(tmp_path / "own.yaml"), house.tell)
+    warned = [line for line in house.printed if line.startswith("warning: source rows: its ")]
+    assert len(warned) == 2
+    assert "its last row arrives 9999-12-31 23:59:59, and no run ends after 9990: it lands in none" in "".join(warned)
+    assert "its first row arrives 0001-03-09 12:00:00, and no run begins before 1900: it lands in none" in "".join(
+        warned
+    )
+
+
 def test_validate_offers_the_days_of_what_is_told_by_day_and_not_of_reference_data(
     house: House, tmp_path: Path
 ) -> None:

@@ -230,6 +230,17 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     assert states(house) == ["published", "published", "red"]
 
 
+def test_a_first_day_that_was_rejected_is_named_and_led_to(house: House) -> None:
+    with pytest.raises(RejectedError):
+        house.backfill("2013-01-02", "2013-01-03", gate=rejecting)
+    assert states(house) == ["red"]
+    show_plan(PlanRequest(flow="tiny"), house.tell)
+    day, would, then = house.text.splitlines()
+    assert day.startswith("red        2013-01-02  (1 interval)")
+    assert would.startswith("running would run 1 interval of 1")
+    assert then.startswith("next: pulseline check tiny --commit 1, which shows what broke it")
+
+
 def accepting(driver: Driver, entry: Entry) -> Entry:
     """Publish a commit as a person does who lets pass what it breaks."""
     return driver.publish(entry.commit, verdict=f"accepted by ann: known; so far; {BROKEN}")

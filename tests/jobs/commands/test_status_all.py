@@ -67,6 +67,19 @@ def test_who_works_on_a_run_is_told(house: House) -> None:
     assert told(house)[0]["works"] == ""
 
 
+def test_a_run_of_a_flow_that_is_named_by_its_file_is_no_broken_one_while_it_begins(house: House) -> None:
+    file = house.config / "flows" / "tiny.yaml"
+    elsewhere = file.rename(house.config.parent / "own.yaml")
+    with open_driver(house.root, flow="tiny"):
+        run, summary = told(house)
+        assert (run["flow"], run["sentence"]) == ("tiny", "It begins: nothing is published yet.")
+        assert (run["verdict"], run["needs"], summary["verdict"]) == ("open", [], "good")
+    elsewhere.rename(file)
+    house.backfill("2013-01-01", "2013-01-02")
+    file.rename(elsewhere)
+    assert "rows of" in told(house)[0]["sentence"]
+
+
 def test_a_stream_is_published_up_to_an_instant_and_says_how_late_its_timers_were(house: House) -> None:
     Stage(house).play(hours(13, 40))
     run, _ = told(house)
