@@ -1,7 +1,7 @@
 #!/bin/sh
 # The Python that Spark starts on this machine: the one of PULSELINE_PYTHON, with the packages that are installed there.
 # Spark puts its own archives of PySpark and py4j in front of them, and from an archive each process compiles all that it
-# imports anew: a second of work, each time, of the ten that Spark gives a process to begin.
+# imports anew, out of the ten seconds that Spark gives it to begin.
 set -f
 IFS=:
 kept=
