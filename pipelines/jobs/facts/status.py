@@ -100,7 +100,7 @@ def status_of(known: KnownRun, now: int) -> Facts:
     facts["awaited"] = {} if ended else _read(lambda: awaited(known), {}, damaged)
     facts["promises"] = _read(lambda: promises(known, facts["streams"], is_over=ended and _is_done(facts)), {}, damaged)
     facts["sources"] = _read(lambda: presence_of(known, facts["lease"], live, now), {}, damaged) if is_known else {}
-    facts["damaged"] = damaged[0] if damaged else None
+    facts["damaged"] = _first(damaged, known)
     gone = facts["live"] is not None and facts["live"]["backlog"]["gone"] is not None
     if damaged or gone:
         return facts | {"next": known.command("doctor")}
@@ -134,7 +134,13 @@ def damage_of(known: KnownRun) -> str | None:
     damaged = [*known.damaged, *known.out_of_step]
     for name in known.tables if not damaged else ():
         _stream(known, name, damaged)
-    return damaged[0] if damaged else None
+    return _first(damaged, known)
+
+
+def _first(damaged: Sequence[str], known: KnownRun) -> str | None:
+    """Give the first damage, and how many there are by a glance at each table: what could not be read follows of them."""
+    more = len({*known.damaged, *known.out_of_step}) - 1
+    return f"{damaged[0]}{f'; and {more} more, which {DOCTOR} names' if more > 0 else ''}" if damaged else None
 
 
 def _unsettled(known: KnownRun) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from pipelines.engine.commits import lease as leases
 from pipelines.engine.commits.driver import open_driver
@@ -459,3 +460,12 @@ def test_a_commit_that_tables_followed_together_with_another_is_told_with_that_o
     assert versions_at(house.root, state, 3)
     with pytest.raises(NoInstantError, match="they followed it together with commit 3"):
         versions_at(house.root, state, 2)
+
+
+def test_of_several_tables_that_somebody_else_wrote_to_one_is_told_and_how_many_more(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    for name in ("beating", "punctual"):
+        DeltaTable(str(house.root / "streams" / name)).delete("number = 1")
+    told = next(line for line in status(house).splitlines() if line.startswith("damaged"))
+    assert told.startswith("damaged    streams/beating: DELETE in version ")
+    assert told.endswith("puts the rows of the run back; and 1 more, which pulseline doctor tiny names")
