@@ -138,7 +138,7 @@ def damage_of(known: KnownRun) -> str | None:
 
 
 def _first(damaged: Sequence[str], known: KnownRun) -> str | None:
-    """Give the first damage, and how many there are by a glance at each table: what could not be read follows of them."""
+    """Give the first damage, and how many more a glance at each table finds: what cannot be read follows of them."""
     more = len({*known.damaged, *known.out_of_step}) - 1
     return f"{damaged[0]}{f'; and {more} more, which {DOCTOR} names' if more > 0 else ''}" if damaged else None
 
