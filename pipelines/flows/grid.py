@@ -29,8 +29,9 @@ FIRST_DAY = EPOCH.date().toordinal()
 TICK = dt.timedelta(microseconds=1)
 EARLIEST, LATEST = 1900, 9990
 FIRST_TICK = (dt.datetime(EARLIEST, 1, 1, tzinfo=dt.UTC) - EPOCH) // TICK
-LAST_TICK = (dt.datetime(LATEST + 1, 1, 1, tzinfo=dt.UTC) - EPOCH) // TICK
 """Where the first year begins that a run can begin in."""
+LAST_TICK = (dt.datetime(LATEST + 1, 1, 1, tzinfo=dt.UTC) - EPOCH) // TICK
+"""Where the last year ends that a run can end in."""
 MOST_INTERVALS = 100_000
 """Intervals of one call, each of which is a landing and a commit."""
 
