@@ -94,8 +94,8 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
     try:
         return read(name, run)
     except (PulselineError, OSError, pa.ArrowException) as error:
-        if isinstance(error, WrongUse) and _is_beginning(name, run):
-            return SiteRun(flow=name, run=run, tone=Tone.OPEN, sentence="It begins: nothing is published yet.")
+        if isinstance(error, WrongUse) and _has_only_begun(name, run):
+            return SiteRun(flow=name, run=run, tone=Tone.OPEN, sentence="It has begun, and nothing is published yet.")
         # What others wrote may be of types that nobody can compare: that they did says more.
         why = next(_damage(name, run), "") or " ".join(str(error).split())
         said = f"It cannot be read: {named(why, name, run)}"[:MOST_SAID]
@@ -103,10 +103,11 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
         return SiteRun(flow=name, run=run, tone=Tone.BAD, sentence=said, needs=(need,))
 
 
-def _is_beginning(name: str, run: str) -> bool:
-    """Say whether a run has written nothing by which its flow could be known; its file need not be configured."""
+def _has_only_begun(name: str, run: str) -> bool:
+    """Say whether somebody began a run and wrote nothing by which its flow is known: its file need not be configured."""
     root = read_settings().root(name, run)
-    return not log_state(root).commits and own_file(root) is None
+    state = log_state(root)
+    return state.lease is not None and not state.commits and own_file(root) is None
 
 
 def _damage(name: str, run: str) -> Iterator[str]:

@@ -67,12 +67,12 @@ def test_who_works_on_a_run_is_told(house: House) -> None:
     assert told(house)[0]["works"] == ""
 
 
-def test_a_run_of_a_flow_that_is_named_by_its_file_is_no_broken_one_while_it_begins(house: House) -> None:
+def test_a_run_of_a_flow_that_is_named_by_its_file_is_no_broken_one_when_it_has_begun(house: House) -> None:
     file = house.config / "flows" / "tiny.yaml"
     elsewhere = file.rename(house.config.parent / "own.yaml")
     with open_driver(house.root, flow="tiny"):
         run, summary = told(house)
-        assert (run["flow"], run["sentence"]) == ("tiny", "It begins: nothing is published yet.")
+        assert (run["flow"], run["sentence"]) == ("tiny", "It has begun, and nothing is published yet.")
         assert (run["verdict"], run["needs"], summary["verdict"]) == ("open", [], "good")
     elsewhere.rename(file)
     house.backfill("2013-01-01", "2013-01-02")
