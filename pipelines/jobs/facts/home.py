@@ -104,7 +104,7 @@ def readable(name: str, run: str, read: Callable[[str, str], SiteRun]) -> SiteRu
 
 
 def _has_only_begun(name: str, run: str) -> bool:
-    """Say whether somebody began a run and wrote nothing by which its flow is known: its file need not be configured."""
+    """Say whether a run was begun, and nothing written by which its flow is known: no configuration need have it."""
     root = read_settings().root(name, run)
     state = log_state(root)
     return state.lease is not None and not state.commits and own_file(root) is None
