@@ -20,14 +20,17 @@ from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
 from pipelines.engine.commits.lease import read_renewal, this_process
 from pipelines.engine.commits.paths import ConcurrentAddError, stream_path
+from pipelines.engine.commits.readers import log_state
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import packed
 from pipelines.engine.files.folders import UNNAMED
 from pipelines.engine.files.packed import segments_in
 from pipelines.engine.landing import retention
 from pipelines.engine.landing.manifest import closed_ids
+from pipelines.engine.live.examining import Ill, examine_run
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.jobs.runs.readings import land_readings, runner_of
+from tests.engine.files.test_stored import marked
 from tests.laws.drawn import CUTS, END, ROWS, START, Row
 from tests.laws.streamed import Restart, streamed
 from tests.laws.test_cuts import ANY, examples, placed
@@ -64,6 +67,23 @@ def hold(flows: SearchStrategy[str], store: StorePath, count: int, batch: Engine
 
 def test_drawn_flows_are_the_same_in_a_store(store: StorePath) -> None:
     hold(ANY, store, 2)
+
+
+def test_a_home_whose_folders_other_tools_marked_goes_on_the_same(tmp_path: Path, store: StorePath) -> None:
+    here = parcel_trial(tmp_path, store)
+    assert isinstance(here.root("marked"), type(store))
+    here.ran("marked", SPANS[:1])
+    folders = {folder for path, _ in store.below() for folder in path.parents if len(folder.parts) > len(store.parts)}
+    assert {"streams", "commits", "_delta_log", "_written"} <= {folder.name for folder in folders}
+    for folder in folders:
+        marked(folder)
+    here.ran("marked", SPANS[:1])
+    here.ran("marked", SPANS[1:2])
+    streamed(here, "marked", SPANS[2][0], [SPANS[2][1]], restart=Restart.EVERY_EPOCH)
+    whole = trial(tmp_path / "whole", PARCELS, {"parcels": parcels()})
+    assert here.hashes("marked", WHOLE) == whole.run("whole", WHOLE)
+    found = {each.ill for each in examine_run(here.root("marked"), log_state(here.root("marked")), deep=True)}
+    assert found <= {Ill.STRAY}, "what was replaced is stray"
 
 
 @pytest.mark.exhaustive

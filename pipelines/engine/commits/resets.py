@@ -42,8 +42,13 @@ class WayBack:
 
     @property
     def sequence(self) -> int:
-        """Give the last sequence of the landing that the state covers."""
-        return self.ground.upto if self.ground else 0
+        """Give the last sequence of the landing that is not played again.
+
+        An interval that was run again, and landed anew for it, has a sequence behind those of the stream that goes on
+        from it, and stands before them.
+        """
+        behind = (min(row.sequences) - 1 for row in self.superseded if row.sequences)
+        return min((self.ground.upto, *behind)) if self.ground else 0
 
     @property
     def end(self) -> int:

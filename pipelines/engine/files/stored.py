@@ -359,7 +359,8 @@ class StorePath(PosixPath):
 
         said = self._again(lambda: obstore.list_with_delimiter(self.store, self.key))
         found = dict.fromkeys(said["common_prefixes"], "")
-        found |= {each["path"]: each["e_tag"] or "" for each in said["objects"]}
+        # One called as the folder itself is a mark, as in `below`.
+        found |= {each["path"]: each["e_tag"] or "" for each in said["objects"] if each["path"] != self.key}
         if not found:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         return {self._beside(each): found[each] for each in sorted(found)}

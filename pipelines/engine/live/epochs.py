@@ -25,7 +25,7 @@ from pipelines.engine.commits.paths import TableAheadError
 from pipelines.engine.commits.plan import plan_of
 from pipelines.engine.files.writing import NO_ROWS
 from pipelines.engine.landing.index import READING, Landing, joined
-from pipelines.engine.landing.manifest import read_sequence
+from pipelines.engine.landing.manifest import is_closed, load_manifest, read_sequence
 from pipelines.engine.live.lateness import lateness
 from pipelines.engine.sources.landed_schema import payloads_over
 from pipelines.engine.tasks.carry import Writes
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.engine.commits.driver import Driver
-    from pipelines.engine.commits.history import Entry
+    from pipelines.engine.commits.history import Entry, LogState
     from pipelines.engine.files.writing import Written
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.engine.landing.write import Spans
@@ -175,9 +175,17 @@ class EpochRunner:
 
     def last_sequence(self) -> int:
         """Give the last sequence that a published commit holds; 0 before the first."""
-        tip = self.driver.state().tip
-        self.upto = tip.upto if tip else 0
+        state = self.driver.state()
+        self.upto = state.tip.upto if state.tip else 0
+        if state.tip is not None and state.tip.kind is CommitKind.INTERVAL:
+            self.upto = self._before_readings(state, state.tip)
         return self.upto
+
+    def _before_readings(self, state: LogState, tip: Entry) -> int:
+        """Give the last sequence before what a stream landed behind an interval that was run again, and landed anew."""
+        landed = [number for row in state.commits.values() if row.span == tip.span for number in row.sequences]
+        between = range(min(landed, default=tip.upto) + 1, tip.upto)
+        return next((number - 1 for number in between if self._is_streamed(number)), tip.upto)
 
     def is_quiet(self, last: int, reading: int) -> bool:
         """Say whether all sequences are published, and silence alone makes nothing leave before a reading.
@@ -233,13 +241,21 @@ class EpochRunner:
             SequenceGapError: the first sequence does not begin where the tables end.
         """
         done = self.last_sequence()
-        if after > done:
+        if any(
+            self._is_streamed(number) or not is_closed(self.landing, number) for number in range(done + 1, after + 1)
+        ):
             raise SequencesAheadError(after + 1, upto, done)
-        landed = [self._opened(number) for number in range(done + 1, upto + 1)]
+        landed = [self._opened(number) for number in range(max(done, after) + 1, upto + 1)]
         streamed = tuple(sequence for sequence in landed if sequence.kind == READING)
         # Where the flow's number of buckets was changed between two sequences, the layout of their files changes too.
         entries = [self.play(tuple(parts)) for _, parts in groupby(streamed, key=lambda sequence: sequence.buckets)]
+        # What an interval landed that was run again under the stream is none of its sequences.
+        self.upto = max(self.upto, upto)
         return entries[-1] if entries else None
+
+    def _is_streamed(self, number: int) -> bool:
+        """Say whether a sequence is there, and a stream's: an interval's may have been run again under it."""
+        return is_closed(self.landing, number) and load_manifest(self.landing, number).kind == READING
 
     def play(self, parts: tuple[LandedSequence, ...]) -> Entry:
         """Run one epoch over sequences that follow one another, whatever closed them.

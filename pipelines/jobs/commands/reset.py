@@ -66,7 +66,9 @@ class ResetPlan:
     pending: Entry | None
     """The epoch that was begun and is given up."""
     waiting: range
-    """Sequences that are closed and were never published."""
+    """Sequences that are closed and were never published; some may be of intervals that were run again."""
+    waiting_readings: int
+    """How many of them are the stream's."""
     waiting_rows: int
     beyond: str = ""
     """What was asked for, where it lies behind the newest state."""
@@ -183,10 +185,15 @@ def plan_of(known: KnownRun, state: LogState, to: str | None) -> ResetPlan:
     require_kept(landing, state, range(way.sequence + 1, last + 1), "--to")
     _require_whole(landing, range(way.sequence + 1, last + 1))
     waiting = range(way.upto + 1, last + 1)
-    read = (load_manifest(landing, number) for number in waiting)
-    rows = sum(source.rows for each in read if each.kind == READING for source in each.sources.values())
-    beyond = (to or "") if asked.beyond else ""
-    return ResetPlan(way=way, pending=pending, waiting=waiting, waiting_rows=rows, beyond=beyond)
+    read = [each for each in (load_manifest(landing, number) for number in waiting) if each.kind == READING]
+    return ResetPlan(
+        way=way,
+        pending=pending,
+        waiting=waiting,
+        waiting_readings=len(read),
+        waiting_rows=sum(source.rows for each in read for source in each.sources.values()),
+        beyond=(to or "") if asked.beyond else "",
+    )
 
 
 def _require_whole(landing: Path, numbers: range) -> None:
@@ -224,16 +231,16 @@ def _lines(known: KnownRun, plan: ResetPlan) -> list[str]:
             f"taken back: {commits} ({numbered(plan.superseded)}), {text(way.start)} until {text(way.end)}; readers "
             "see them no more"
         )
-    played = way.upto - way.sequence
+    played = sorted(number for row in way.superseded for number in row.sequences)
     if plan.beyond:
         lines.append(f"`{plan.beyond}` lies behind all that is published, so the newest state it is")
     if played:
-        sequences = f"{counted(played, 'sequence')} ({numbered(range(way.sequence + 1, way.upto + 1))})"
+        sequences = f"{counted(len(played), 'sequence')} ({numbered(played)})"
         lines.append(f"played again: {sequences} with {counted(plan.rows, 'landed row')}")
-    if plan.waiting:
+    if plan.waiting_readings:
         rows = counted(plan.waiting_rows, "row")
-        lines.append(f"then, not published yet: {counted(len(plan.waiting), 'sequence')} with {rows}")
-    if not (played or plan.waiting):
+        lines.append(f"then, not published yet: {counted(plan.waiting_readings, 'sequence')} with {rows}")
+    if not (played or plan.waiting_readings):
         lines.append("nothing lies behind it, so nothing is played again")
     return lines if plan.legs is None else [*lines, *leg_lines(plan.legs)]
 
@@ -275,7 +282,7 @@ def facts_of(known: KnownRun, plan: ResetPlan, done: Entry | None) -> dict[str, 
         "until_at": instant_text(way.end),
         "sequences": [way.sequence + 1, way.upto] if way.upto > way.sequence else None,
         "rows": plan.rows,
-        "waiting": {"sequences": len(plan.waiting), "rows": plan.waiting_rows},
+        "waiting": {"sequences": plan.waiting_readings, "rows": plan.waiting_rows},
         **({} if plan.legs is None else {"legs": leg_facts(plan.legs)}),
         "next": _next(known, plan),
     }

@@ -176,6 +176,10 @@ def test_what_marks_a_folder_is_nothing(store: StorePath) -> None:
         marked(store / folder)
     assert sorted(path.relative_to(store).as_posix() for path, _ in store.below()) == ["a/1.json", "a/b/empty"]
     assert not (store / "a" / "ordered.held").exists()
+    assert sorted(path.name for path in (store / "a").iterdir()) == ["1.json", "b", "ordered.held"]
+    assert [path.name for path in (store / "a" / "b").iterdir()] == ["empty"]
+    with pytest.raises(FileNotFoundError):
+        (store / "a" / "ordered.held").listed()
     aside = durable.put_aside(store / "a")
     assert isinstance(aside, StorePath)
     assert sorted(path.relative_to(aside).as_posix() for path, _ in aside.below()) == ["1.json", "b/empty"]

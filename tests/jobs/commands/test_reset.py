@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
@@ -220,6 +221,67 @@ def test_a_stream_adopts_an_interval_that_was_run_again_by_a_reset_to_it(here: T
     assert not state.stale
     with pytest.raises(NoStateError, match="commit 1 was superseded by commit 4"):
         way_back(state, 1)
+
+
+@pytest.mark.parametrize("is_carried", [True, False], ids=["carry", "no carry"])
+@pytest.mark.parametrize("is_reset", [True, False], ids=["reset", "gone on"])
+def test_what_a_stream_took_behind_an_interval_is_played_again_though_that_landed_anew(
+    tmp_path: Path, *, is_carried: bool, is_reset: bool
+) -> None:
+    """The interval that was run again has a sequence behind those of the stream, and stands before them."""
+    rows = parcels()
+    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=is_carried)})
+    changed.ran("whole", WHOLE)
+    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here.ran("on", SPANS[:1])
+    wanted, readings = here.wanted("on"), [at for at in READINGS if at > SPANS[1][0]]
+    as_spark_does(wanted, readings[:2])
+    (epoch, *_) = [row for row in log_state(wanted.root).published if row.kind is CommitKind.EPOCH]
+    shutil.copy(changed.base / "parcels.parquet", here.base / "parcels.parquet")
+    (again,) = here.ran("on", SPANS[:1])
+    state = log_state(wanted.root)
+    assert again.entry.sequences[0] > state.published[-1].upto
+    assert bool(state.stale) == is_carried
+    if is_reset or is_carried:
+        way = way_back(state, again.entry.commit)
+        assert (way.sequence, way.superseded[0]) == (epoch.sequences[0] - 1, epoch)
+        go_back(wanted, again.entry.commit)
+    as_spark_does(wanted, readings)
+    assert here.hashes("on", WHOLE) == changed.hashes("whole", WHOLE)
+
+
+def test_what_a_stream_landed_and_did_not_publish_is_played_though_the_interval_before_it_landed_anew(
+    tmp_path: Path,
+) -> None:
+    rows = parcels()
+    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=True)})
+    changed.ran("whole", WHOLE)
+    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here.ran("on", SPANS[:2])
+    wanted, readings = here.wanted("on"), [at for at in READINGS if at > SPANS[2][0]]
+    with open_driver(wanted.root, flow=wanted.flow.name):
+        land_readings(wanted, SPANS[2][0], readings[:1])
+    shutil.copy(changed.base / "parcels.parquet", here.base / "parcels.parquet")
+    here.ran("on", SPANS[:2])
+    as_spark_does(wanted, readings, SPANS[2][0])
+    assert here.hashes("on", WHOLE) == changed.hashes("whole", WHOLE)
+
+
+def as_spark_does(wanted: Backfill, readings: list[int], start: int = SPANS[1][0]) -> None:
+    """Land readings and run an epoch a sequence, whatever is in it: Spark knows numbers alone."""
+    with open_driver(wanted.root, flow=wanted.flow.name) as driver:
+        last, runner = land_readings(wanted, start, readings).last_id, runner_of(wanted, driver)
+        for after in range(runner.last_sequence(), last):
+            runner.advance(after, after + 1)
+
+
+def rows_of_others(rows: pa.Table, *, is_carried: bool) -> pa.Table:
+    """Change a row of the first hour: the last, which others still meet, or the first, which nothing waits for."""
+    last = pc.sum(pc.less(rows.column("seen").cast(pa.int64()), SPANS[0][1])).as_py() - 1
+    column, place = ("sent", last) if is_carried else ("number", 0)
+    values = rows.column(column).to_pylist()
+    values[place] = values[place] + (dt.timedelta(minutes=5) if is_carried else 1_000)
+    return rows.set_column(rows.column_names.index(column), column, pa.array(values, rows.schema.field(column).type))
 
 
 def test_a_backfill_goes_on_behind_a_reset_and_not_over_it(here: Trial) -> None:
@@ -456,5 +518,7 @@ def reset_now(wanted: Backfill) -> None:
     """Do what `pulseline reset --to 1` does once it has the lease."""
     with open_driver(wanted.root, flow=wanted.flow.name) as driver:
         state = driver.state()
-        plan = ResetPlan(way=way_back(state, 1), pending=state.pending, waiting=range(1, 1), waiting_rows=0)
+        plan = ResetPlan(
+            way=way_back(state, 1), pending=state.pending, waiting=range(1, 1), waiting_readings=0, waiting_rows=0
+        )
         reset_to(driver, plan)
