@@ -325,7 +325,7 @@ def as_published(table: str, what: str = "") -> Law:
     rows = f"The rows of {table} that landed" if what == "landed" else f"Rows of {table}"
     said = "their manifests say" if what == "landed" else "their commits say"
     sentence = f"{rows} are what {said}: nothing has been changed since."
-    remedy = "then run the interval again (pulseline run), which writes it anew."
+    remedy = "then have it made again (pulseline doctor --deep --repair), or run the interval again (pulseline run)."
     if what == "carry":
         sentence = (
             "The carry's files can be read, have the rows and bytes that their commits say, and the sum of bytes that "

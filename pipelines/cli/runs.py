@@ -67,10 +67,11 @@ def run(
     An interval whose blocking expectations fail is not published: what was published before stays.
     """
     from pipelines.jobs.commands.run import RunRequest, run_flow
+    from pipelines.jobs.environment.errors import WrongUse
 
     missing = [option for option, given in (("--start", start), ("--end", end)) if given is None]
     if missing and not plan:
-        raise typer.BadParameter(f"{' and '.join(missing)} must be given, or --plan for what is missing, stale or red")
+        raise WrongUse(f"{' and '.join(missing)} must be given, or --plan for what is missing, stale or red")
     wanted = RunRequest(
         flow=flow,
         start=start or "",

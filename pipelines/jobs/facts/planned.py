@@ -242,8 +242,8 @@ def _attempted(made: PlannedInterval, entry: Entry, last: Entry, stale: str | No
 def _why(gone: Sequence[str]) -> str:
     if not gone:
         return "a late or changed file"
-    more = f" and {number_of(len(gone) - 1, 'more file')}" if gone[1:] else ""
-    return f"{gone[0]}{more} {'are' if more else 'is'} gone, and only --accept-loss replaces rows that came from there"
+    more = f" and {number_of(len(gone) - 1, 'more file')} are" if gone[1:] else " is"
+    return f"{gone[0]}{more} gone, and only --accept-loss replaces rows from there that no other file has"
 
 
 def let_pass(entry: Entry, last: Entry) -> bool:

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
 from dags.tab.overview import overview_page
 from dags.tab.plan import plan_page
+from pipelines.cli import app
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
@@ -228,6 +230,12 @@ def test_a_day_that_waits_or_was_rejected_behind_what_is_published_is_named_thou
     with open_driver(house.root, flow="tiny") as driver:
         driver.reject(3, verdict="not ours")
     assert states(house) == ["published", "published", "red"]
+
+
+def test_days_or_a_plan_must_be_asked_for(house: House) -> None:
+    done = CliRunner().invoke(app, ["run", "tiny", "--start", "2013-01-01", "--engine", "core"])
+    assert (done.exit_code, house.root.exists()) == (2, False)
+    assert "--end must be given, or --plan for what is missing, stale or red" in done.output
 
 
 def test_a_first_day_that_was_rejected_is_named_and_led_to(house: House) -> None:
