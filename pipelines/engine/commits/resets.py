@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipelines.engine.columnar.columns import instant_text
@@ -31,7 +32,8 @@ class WayBack:
     ground: Entry | None
     """The commit to go back to; None for the beginning of the run."""
     superseded: tuple[Entry, ...]
-    """What readers see now and would no longer, in order: epochs, resets among them, and what was adopted."""
+    """What readers see now and would no longer, in order: epochs, resets among them, what was adopted, and intervals
+    that were run behind the stream."""
     start: int
     """Where the stream goes on from, in ticks."""
 
@@ -49,6 +51,11 @@ class WayBack:
         """
         behind = (min(row.sequences) - 1 for row in self.superseded if row.sequences)
         return min((self.ground.upto, *behind)) if self.ground else 0
+
+    @property
+    def streamed(self) -> tuple[Entry, ...]:
+        """Give what a stream makes again; an interval behind it has to be run again."""
+        return tuple(row for row in self.superseded if row.kind is not CommitKind.INTERVAL)
 
     @property
     def end(self) -> int:
@@ -71,14 +78,15 @@ def way_back(state: LogState, target: int, beginning: int | None = None) -> WayB
 
     Raises:
         NoStateError: the run has no such commit, or readers do not see it.
-        SealedIntervalError: an interval of a backfill lies behind the state.
+        SealedIntervalError: an interval of a backfill lies behind the state, and does not stand on the stream.
     """
     rows = state.in_order
     place = -1 if target == BEGINNING else place_of(state, target)
     while place >= 0 and rows[place].kind is CommitKind.RESET:
         place -= 1
     superseded = tuple(rows[place + 1 :])
-    sealed = [row for row in superseded if row.kind is CommitKind.INTERVAL]
+    before = takewhile(lambda row: row.kind is not CommitKind.EPOCH, superseded)
+    sealed = [row for row in before if row.kind is CommitKind.INTERVAL]
     if sealed:
         raise SealedIntervalError(target, sealed[-1].commit, *sealed[-1].span)
     ground = rows[place] if place >= 0 else None

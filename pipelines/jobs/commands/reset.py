@@ -83,7 +83,7 @@ class ResetPlan:
     @property
     def rows(self) -> int:
         """Count the landed rows that readers saw the results of, and that are played again."""
-        return sum(sum(rows_in(row, "landed").values()) for row in self.way.superseded)
+        return sum(sum(rows_in(row, "landed").values()) for row in self.way.streamed)
 
 
 def reset_run(wanted: ResetRequest, echo: Callable[[str], None]) -> None:
@@ -231,7 +231,7 @@ def _lines(known: KnownRun, plan: ResetPlan) -> list[str]:
             f"taken back: {commits} ({numbered(plan.superseded)}), {text(way.start)} until {text(way.end)}; readers "
             "see them no more"
         )
-    played = sorted(number for row in way.superseded for number in row.sequences)
+    played = sorted(number for row in way.streamed for number in row.sequences)
     if plan.beyond:
         lines.append(f"`{plan.beyond}` lies behind all that is published, so the newest state it is")
     if played:
@@ -240,6 +240,10 @@ def _lines(known: KnownRun, plan: ResetPlan) -> list[str]:
     if plan.waiting_readings:
         rows = counted(plan.waiting_rows, "row")
         lines.append(f"then, not published yet: {counted(plan.waiting_readings, 'sequence')} with {rows}")
+    for row in way.superseded:
+        if row.kind is CommitKind.INTERVAL:
+            again = known.run_command(*row.span)
+            lines.append(f"then to be run again, for it stood on the stream: commit {row.commit}: {again}")
     if not (played or plan.waiting_readings):
         lines.append("nothing lies behind it, so nothing is played again")
     return lines if plan.legs is None else [*lines, *leg_lines(plan.legs)]

@@ -34,7 +34,7 @@ from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.presence import presence_of
 from pipelines.jobs.facts.quiet import UNHEARD, heard_until, promised
 from pipelines.jobs.facts.report import Reported, checking
-from pipelines.jobs.facts.status import lease_of, rejected_of
+from pipelines.jobs.facts.status import lease_of, rejected_of, stale_epochs
 from pipelines.jobs.runs.known import flow_name_or_file, open_run_of_home, runs_of
 from pipelines.jobs.runs.remade import mark_file
 from pipelines.jobs.runs.replaced import own_file
@@ -193,6 +193,9 @@ def _needs(seen: Overview, facts: ReportFacts, clock: ReportClock) -> Iterator[N
     for state in (state for state in CalendarState if state in WAITING and state in by_state):
         refused = _refused(seen, by_state[state], clock)
         yield from [refused] if refused else _of_state(about, state, by_state[state], clock)
+    for stale in stale_epochs(about.known):
+        words = f"what was streamed over {clock.span(stale['start'], stale['end'])} is stale: {stale['why']}"
+        yield Need(tone=Tone.OPEN, words=words, command=stale["command"])
     yield from _together(seen, clock)
     for each in facts.expectations:
         since = each.memory.since

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from bisect import bisect_left
+from itertools import groupby, takewhile
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.engine.commits.history import CommitKind, State
+from pipelines.engine.commits.history import CommitKind, State, by_span
 from pipelines.engine.commits.lease import Holder, HolderStanding, look, this_process
 from pipelines.engine.commits.paths import QualityLostError, landed_path
 from pipelines.engine.commits.quality import read_quality
@@ -314,35 +315,39 @@ def _stale(known: KnownRun, plan: RunPlan) -> list[Facts]:
         for group in groups
         if group[0].state is PlanState.STALE
     ]
-    return [*found, *_stale_epochs(known)]
+    return [*found, *stale_epochs(known)]
 
 
 def _healing(known: KnownRun, group: Sequence[PlannedInterval], why: str) -> str | None:
-    if why == REPLACED:
+    streams = any(row.kind is CommitKind.EPOCH for row in known.state.published)
+    if why == REPLACED or (streams and not group[0].follows):
+        # A run that streams has no plan.
         return known.run_command(group[0].span.start, group[-1].span.end)
     return None if group[0].follows else known.command("run", "--plan")
 
 
-def _stale_epochs(known: KnownRun) -> list[Facts]:
-    spans: list[list[Entry]] = []
-    for row in known.state.stale:
-        if row.kind is CommitKind.INTERVAL:
-            continue
-        if spans and spans[-1][-1].span.end == row.span.start and spans[-1][-1].kind is row.kind:
-            spans[-1].append(row)
-        else:
-            spans.append([row])
+def stale_epochs(known: KnownRun) -> list[Facts]:
+    """Give what a stream made that began from an interval which was replaced since, to its end or the next interval.
+
+    Returns:
+        Its span in ticks, its commits, why it is stale, and the reset that has it made again.
+    """
+    rows = known.state.in_order
     ends = {row.span.end: row.commit for row in known.state.published if row.kind is CommitKind.INTERVAL}
-    return [
-        {
-            "start": rows[0].span.start,
-            "end": rows[-1].span.end,
-            "commits": [row.commit for row in rows],
-            "why": REPLACED,
-            "command": known.command("reset", "--to", str(ends[rows[0].span.start])),
-        }
-        for rows in spans
-    ]
+    found = []
+    for first in (row for row in known.state.stale if row.kind is not CommitKind.INTERVAL and row.span.start in ends):
+        place = bisect_left(rows, by_span(first), key=by_span)
+        made = list(takewhile(lambda row: row.kind is not CommitKind.INTERVAL, rows[place:]))
+        found.append(
+            {
+                "start": first.span.start,
+                "end": made[-1].span.end,
+                "commits": [row.commit for row in made],
+                "why": REPLACED,
+                "command": known.command("reset", "--to", str(ends[first.span.start])),
+            }
+        )
+    return found
 
 
 def _shown(known: KnownRun) -> list[list[Entry]]:

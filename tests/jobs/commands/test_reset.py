@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,15 +40,18 @@ from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.definition import flow_to_json
 from pipelines.jobs.commands.reset import ResetPlan, ResetRequest, reset_run, reset_to
-from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.commands.status import show_all, show_status
 from pipelines.jobs.environment.buffer_settings import Buffering, consistent_state
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.readings import land_readings, runner_of, stream_readings
 from pipelines.operators.merge import MergeFull
 from tests.jobs.commands.test_abandon import allow
 from tests.jobs.commands.test_status_live import START, Stage, hours
+from tests.jobs.conftest import FIRST, trips
+from tests.jobs.conftest import HOUR as HOUR_SPAN
 from tests.laws.streamed import streamed
 from tests.laws.test_cuts import examples
 from tests.laws.trials import BEGIN, HOUR, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
@@ -63,6 +67,7 @@ READINGS = [BEGIN + minutes * MINUTE for minutes in (7, 20, 60, 61, 100, 140, 18
 QUIET = [BEGIN + 3 * HOUR + ticks for ticks in (1, 2, 3)]
 """Readings with nothing due between them, whose epochs are idle."""
 AT_ONCE = dt.timedelta(0)
+ALL_DAYS = tuple(int((FIRST + days * dt.timedelta(days=1)).timestamp()) * 1_000_000 for days in (0, 3))
 SHORT = PARCELS.partition("  punctual")[0].replace("buckets: 3", "buckets: 1")
 """Rows that are held and timers that are due are what a wrong carry would show in; fewer tables cost less."""
 
@@ -265,6 +270,64 @@ def test_what_a_stream_landed_and_did_not_publish_is_played_though_the_interval_
     here.ran("on", SPANS[:2])
     as_spark_does(wanted, readings, SPANS[2][0])
     assert here.hashes("on", WHOLE) == changed.hashes("whole", WHOLE)
+
+
+def test_an_interval_that_was_run_behind_a_stream_goes_back_with_it_and_is_run_again(tmp_path: Path) -> None:
+    rows = parcels()
+    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=True)})
+    changed.ran("whole", WHOLE)
+    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here.ran("on", SPANS[:1])
+    wanted, readings = here.wanted("on"), [*(at for at in READINGS if SPANS[1][0] < at < SPANS[2][0]), SPANS[2][0]]
+    as_spark_does(wanted, readings)
+    here.ran("on", SPANS[2:])
+    shutil.copy(changed.base / "parcels.parquet", here.base / "parcels.parquet")
+    (again,) = here.ran("on", SPANS[:1])
+    go_back(wanted, again.entry.commit)
+    assert log_state(wanted.root).published[-1].span.end == SPANS[0][1]
+    as_spark_does(wanted, readings)
+    here.ran("on", SPANS[2:])
+    state = log_state(wanted.root)
+    assert not state.stale
+    assert here.hashes("on", WHOLE) == changed.hashes("whole", WHOLE)
+
+
+def test_a_stream_that_stands_on_what_was_replaced_is_told_by_all_and_led_out_of(house: House) -> None:
+    day = {number: (FIRST + number * 24 * HOUR_SPAN) for number in range(3)}
+    second, third = (int(day[number].timestamp()) * 1_000_000 for number in (1, 2))
+    house.backfill("2013-01-01", "2013-01-02")
+    settings = read_settings()
+    flow = load_flow(settings, "tiny")
+    wanted = Backfill(flow=flow, root=house.root, base=settings.feeds_base(flow), engine=CoreEngine())
+    as_spark_does(wanted, [second + HOUR, third], second)
+    house.backfill("2013-01-03", "2013-01-04")
+    rows = trips()
+    planned = rows.column("planned").to_pylist()
+    planned[11] += HOUR_SPAN
+    at = rows.column_names.index("planned")
+    changed = rows.set_column(at, "planned", pa.array(planned, rows.schema.field("planned").type))
+    pq.write_table(changed, house.config / "flows" / "trips.parquet")
+    house.backfill("2013-01-01", "2013-01-02")
+    newest = max(log_state(house.root).commits)
+    heals = f"pulseline reset tiny --to {newest}"
+
+    show_status("tiny", "main", as_json=True, tell=house.tell)
+    (stale,) = json.loads(house.text)["stale"]
+    assert (stale["start"], stale["end"]) == ("2013-01-02T05:00:00.000000Z", "2013-01-03T05:00:00.000000Z")
+    assert stale["command"] == heals
+    show_all(as_json=True, tell=house.tell)
+    run, _ = (json.loads(line) for line in house.text.splitlines())
+    (need,) = [each for each in run["needs"] if each["words"].startswith("what was streamed over Wed 2 Jan 2013")]
+    assert need["command"] == heals
+
+    reset_run(ResetRequest(flow="tiny", to=str(newest)), house.tell)
+    assert "then to be run again, for it stood on the stream: commit 4: " in house.text
+    as_spark_does(wanted, [second + HOUR, third], second)
+    house.backfill("2013-01-03", "2013-01-04")
+    show_status("tiny", "main", as_json=True, tell=house.tell)
+    assert json.loads(house.text)["stale"] == []
+    house.backfill("2013-01-01", "2013-01-04", run="whole")
+    assert table_hashes(house.root, flow, *ALL_DAYS) == table_hashes(house.root.parent / "whole", flow, *ALL_DAYS)
 
 
 def as_spark_does(wanted: Backfill, readings: list[int], start: int = SPANS[1][0]) -> None:
