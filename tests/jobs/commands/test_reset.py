@@ -234,10 +234,7 @@ def test_what_a_stream_took_behind_an_interval_is_played_again_though_that_lande
     tmp_path: Path, *, is_carried: bool, is_reset: bool
 ) -> None:
     """The interval that was run again has a sequence behind those of the stream, and stands before them."""
-    rows = parcels()
-    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=is_carried)})
-    changed.ran("whole", WHOLE)
-    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here, changed = two_feeds(tmp_path, is_carried=is_carried)
     here.ran("on", SPANS[:1])
     wanted, readings = here.wanted("on"), [at for at in READINGS if at > SPANS[1][0]]
     as_spark_does(wanted, readings[:2])
@@ -258,10 +255,7 @@ def test_what_a_stream_took_behind_an_interval_is_played_again_though_that_lande
 def test_what_a_stream_landed_and_did_not_publish_is_played_though_the_interval_before_it_landed_anew(
     tmp_path: Path,
 ) -> None:
-    rows = parcels()
-    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=True)})
-    changed.ran("whole", WHOLE)
-    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here, changed = two_feeds(tmp_path, is_carried=True)
     here.ran("on", SPANS[:2])
     wanted, readings = here.wanted("on"), [at for at in READINGS if at > SPANS[2][0]]
     with open_driver(wanted.root, flow=wanted.flow.name):
@@ -273,10 +267,7 @@ def test_what_a_stream_landed_and_did_not_publish_is_played_though_the_interval_
 
 
 def test_an_interval_that_was_run_behind_a_stream_goes_back_with_it_and_is_run_again(tmp_path: Path) -> None:
-    rows = parcels()
-    changed = trial(tmp_path / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=True)})
-    changed.ran("whole", WHOLE)
-    here = trial(tmp_path / "here", SHORT, {"parcels": rows})
+    here, changed = two_feeds(tmp_path, is_carried=True)
     here.ran("on", SPANS[:1])
     wanted, readings = here.wanted("on"), [*(at for at in READINGS if SPANS[1][0] < at < SPANS[2][0]), SPANS[2][0]]
     as_spark_does(wanted, readings)
@@ -336,6 +327,14 @@ def as_spark_does(wanted: Backfill, readings: list[int], start: int = SPANS[1][0
         last, runner = land_readings(wanted, start, readings).last_id, runner_of(wanted, driver)
         for after in range(runner.last_sequence(), last):
             runner.advance(after, after + 1)
+
+
+def two_feeds(folder: Path, *, is_carried: bool) -> tuple[Trial, Trial]:
+    """Give the parcels, of which nothing was run, and those with a row that is another, with the run `whole`."""
+    rows = parcels()
+    changed = trial(folder / "changed", SHORT, {"parcels": rows_of_others(rows, is_carried=is_carried)})
+    changed.ran("whole", WHOLE)
+    return trial(folder / "here", SHORT, {"parcels": rows}), changed
 
 
 def rows_of_others(rows: pa.Table, *, is_carried: bool) -> pa.Table:
