@@ -21,6 +21,7 @@ from pipelines.engine.sources.files import called
 from pipelines.flows.document import Scalar, load
 from pipelines.flows.errors import FlowError
 from pipelines.jobs.environment.errors import WrongUse
+from pipelines.jobs.environment.settings import config_folder
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.plain_words import counted as number_of
 
@@ -209,7 +210,8 @@ def require_own_file(root: Path, flow: Flow) -> None:
     """See that no other file of the same flow name made this run.
 
     A file that is gone, or whose flow was given another name, claims nothing; a copy says the same. One of the same
-    file name in another folder is this one, moved: a deployment may keep a folder a version.
+    file name among the flows of the configuration is the other, moved: a deployment may keep a folder a version, and
+    tells by its configuration which is meant.
 
     Args:
         root: the run's folder.
@@ -219,7 +221,9 @@ def require_own_file(root: Path, flow: Flow) -> None:
         WrongUse: another file that is still there calls its flow the same, and says something else.
     """
     own, other = Path(flow.file).resolve(), own_file(root)
-    if flow.file and other not in {None, own} and other.name != own.name and _claims(other, own, flow.name):
+    if other is None or not flow.file or other == own or _is_deployed(own, other):
+        return
+    if _claims(other, own, flow.name):
         raise WrongUse(
             f"a flow's name is of one file; {other} and {own} both say `flow: {flow.name}`, and the first made run "
             f"`{root.name}`: give one of them another name, --run NAME for a run of its own, or remove the one that is "
@@ -255,6 +259,10 @@ def own_file(root: Path) -> Path | None:
         return copied if copied is not None and copied.is_file() else Path(told["file"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _is_deployed(own: Path, other: Path) -> bool:
+    return own.name == other.name and own.parent == (config_folder() / "flows").resolve()
 
 
 def _claims(other: Path, own: Path, name: str) -> bool:

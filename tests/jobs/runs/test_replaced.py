@@ -294,11 +294,29 @@ def test_a_second_file_with_the_name_of_a_flow_does_not_replace_its_days(folder:
     assert ran(*DAYS[0], flow="third.yaml")[0] == 0
 
 
-def test_a_flow_whose_folder_was_moved_is_the_same(folder: Path) -> None:
+def test_nor_does_one_of_the_same_file_name_in_another_folder(folder: Path) -> None:
+    """Two teams have a `flow.yaml` each; only where the first is gone is the second the first, moved."""
     assert ran(*DAYS[0])[0] == 0
     (folder / "v2").mkdir()
     (folder / "v2" / "flow.yaml").write_text(FLOW.replace("> 3", "> 5").replace("data/", "../data/"))
+    code, said = ran(*DAYS[0], flow="v2/flow.yaml")
+    assert code == 2
+    assert f"{folder}/flow.yaml and {folder}/v2/flow.yaml both say `flow: readings`" in said
+    assert rows_of(folder) == 16
+    (folder / "flow.yaml").unlink()
     assert ran(*DAYS[0], flow="v2/flow.yaml")[0] == 0
+
+
+def test_a_deployment_may_keep_a_folder_a_version(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which of them is meant is told by the folder of flows and environments."""
+    for version, least in (("v1", 3), ("v2", 5)):
+        flows = folder / version / "flows"
+        flows.mkdir(parents=True)
+        (folder / version / "local.yaml").write_text("home: elsewhere\nengine: core\nmaster: local[2]\n")
+        text = FLOW.replace("> 3", f"> {least}").replace("data/", f"{folder}/data/")
+        (flows / "readings.yaml").write_text(text)
+        monkeypatch.setenv("PULSELINE_CONFIG", str(folder / version))
+        assert ran(*DAYS[0], flow="readings")[0] == 0
 
 
 def test_in_a_copied_project_commands_go_by_the_copys_flow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
