@@ -232,6 +232,11 @@ class LogState:
         return frozenset(row.commit for row in self.published)
 
     @property
+    def streams(self) -> bool:
+        """Whether a stream made some of what readers see."""
+        return any(row.kind is CommitKind.EPOCH for row in self.published)
+
+    @property
     def tip(self) -> Entry | None:
         """The last published commit: the parent of the next epoch."""
         return self.in_order[-1] if self.in_order else None

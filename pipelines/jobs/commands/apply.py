@@ -342,7 +342,7 @@ def _lost(plan: ApplyPlan, name: str) -> str:
 
 
 def _is_streamed(known: KnownRun, plan: ApplyPlan) -> bool:
-    return plan.ground.kind is CommitKind.EPOCH or any(row.kind is CommitKind.EPOCH for row in known.state.published)
+    return plan.ground.kind is CommitKind.EPOCH or known.state.streams
 
 
 def _todo(known: KnownRun, *, keeps: bool) -> str:

@@ -49,7 +49,7 @@ from pipelines.jobs.environment.buffer_settings import Buffering, open_buffers
 from pipelines.jobs.environment.engines import BATCH, engine_named
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
-from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.environment.settings import command, load_flow, read_settings
 from pipelines.jobs.runs.bucketing import with_buckets
 from pipelines.jobs.runs.counts import counted
 from pipelines.jobs.runs.feeds import open_feeds
@@ -603,9 +603,16 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
         echo(f"warning: {warning}")
     lasts = _seconds(asked.lasts)
     root = settings.root(flow.name, asked.run)
-    flow = with_legs(as_run(flow, log_state(root)), root, log_state(root), regions=wants_regions(asked.regions))
+    state = log_state(root)
+    flow = with_legs(as_run(flow, state), root, state, regions=wants_regions(asked.regions))
     require_own_landing(root, "stream")
     require_own_file(root, flow)
+    if state.stale:
+        see = command("status", asked.flow, run=asked.run)
+        echo(
+            f"note: {number_of(len(state.stale), 'published commit')} began from what was replaced since, and this "
+            f"stream goes on from what they made: {see} names what makes them anew"
+        )
     first, last = played_range(flow, root, asked.start, asked.end)
     spark = engine_named(BATCH, settings.master, settings.spark_log, {**QUICK_START, **settings.spark})
     live = Live(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.arrived import Standing
@@ -80,7 +79,7 @@ def planned(wanted: PlanRequest) -> tuple[Flow, RunPlan]:
     root = settings.root(flow.name, wanted.run)
     state = log_state(root)
     flow = as_run(flow, state)
-    if _streams(state):
+    if state.streams:
         see = f"run `{wanted.run}` of {flow.name} streams: see {command('status', wanted.flow, run=wanted.run)}"
         raise WrongUse(f"a plan is of intervals that `pulseline run` makes; {see}")
     start, end = (
@@ -101,7 +100,7 @@ def plan_of(known: KnownRun) -> RunPlan:
         known: the run.
     """
     state, made = known.state, flow_from_json(known.definition)
-    if not state.published or _streams(state) or is_replayed(known.root):
+    if not state.published or state.streams or is_replayed(known.root):
         return Planning(flow=made, state=state, changed=_nothing, edit=lambda _: "", gone=_nothing).plan()
     flow = as_run(known.flow_now or made, state)
     try:
@@ -128,10 +127,6 @@ def _glanced(known: KnownRun, flow: Flow) -> RunPlan:
             return planning.plan()
     why = f"files of its sources changed since, and were not read again for {counted(changed, 'interval')}"
     return replace(_planning(flow, known.state).plan(), unread=why)
-
-
-def _streams(state: LogState) -> bool:
-    return any(row.kind is CommitKind.EPOCH for row in state.published)
 
 
 def _planning(flow: Flow, state: LogState, held: _Held | None = None) -> Planning:

@@ -319,8 +319,7 @@ def _stale(known: KnownRun, plan: RunPlan) -> list[Facts]:
 
 
 def _healing(known: KnownRun, group: Sequence[PlannedInterval], why: str) -> str | None:
-    streams = any(row.kind is CommitKind.EPOCH for row in known.state.published)
-    if why == REPLACED or (streams and not group[0].follows):
+    if why == REPLACED or (known.state.streams and not group[0].follows):
         # A run that streams has no plan.
         return known.run_command(group[0].span.start, group[-1].span.end)
     return None if group[0].follows else known.command("run", "--plan")

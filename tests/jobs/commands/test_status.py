@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from pipelines.engine.commits.lease import Renewal, write_renewal
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
+from pipelines.jobs.commands import stream
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.plan import show_plan
@@ -229,6 +231,21 @@ def test_stale_intervals_are_named_with_the_command_that_runs_them_again(house: 
     assert "next: pulseline run tiny --start 2013-01-02 --end 2013-01-03  (then ask status again" in text
     assert "superseded by 4" in text
     assert "published, replaces 1" in text
+
+
+def test_a_stream_that_goes_on_from_stale_days_says_so(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    house.backfill("2013-01-01", "2013-01-04")
+    monkeypatch.setattr(stream, "engine_named", lambda *_: StringIO())  # something to close
+    monkeypatch.setattr(stream, "run_live", lambda _live, _: stream.Figures())
+    wanted = stream.StreamRequest(flow="tiny", start="2013-01-01", end="2013-01-05", after_backfill=True)
+    stream.stream_flow(wanted, house.tell)
+    assert "note: " not in house.text
+    feed = house.config / "flows" / "trips.parquet"
+    pq.write_table(pq.read_table(feed).slice(1), feed)
+    house.backfill("2013-01-01", "2013-01-02")
+    stream.stream_flow(wanted, house.tell)
+    said = "note: 1 published commit began from what was replaced since, and this stream goes on from what they made"
+    assert f"{said}: pulseline status tiny names what makes them anew" in house.text
 
 
 @pytest.mark.parametrize(
