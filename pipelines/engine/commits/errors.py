@@ -65,7 +65,8 @@ class MissingPredecessorError(CommitError):
     def __str__(self) -> str:
         return (
             f"an interval must begin where a published one ends; none ends at {instant_text(self.start)}: "
-            f"run {instant_text(self.first_start)} to {instant_text(self.first_end)} first"
+            f"run {instant_text(self.first_start)} to {instant_text(self.first_end)} first, "
+            "or --run NAME for a run of its own"
         )
 
 

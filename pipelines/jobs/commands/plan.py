@@ -67,6 +67,9 @@ def run_plan(wanted: RunRequest, echo: Callable[[str], None]) -> None:
     flow, plan = planned(asked)
     if damaged := damage_of(open_run(wanted.flow, wanted.run)):
         raise JobError(f"what is published must be in the tables and the log of the run: {damaged}")
+    if not plan.found:
+        echo(summary(plan, is_red=False))
+        echo(f"next: {next_step(asked, plan)}")
     moments, root = Moments(flow.timezone), read_settings().root(flow.name, wanted.run)
     ran: list[Entry] = []
     done, spared = 0, 0

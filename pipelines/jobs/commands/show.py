@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.engine.commits.entry import LEDGER
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.readers import settled_commits
 from pipelines.jobs.environment.errors import WrongUse
@@ -83,6 +84,8 @@ def _check(known: KnownRun, stream: str, kind: str | None, limit: int) -> None:
         first = next((name for name, made in known.streams.items() if stream in made["inputs"]), None)
         hint = f"; the first stream behind it is `{first}`: {known.command('show', first)}" if first else ""
         raise WrongUse(f"`{stream}` is a source, whose rows stand in the landing{hint}")
+    if stream == LEDGER and stream not in known.tables:
+        raise WrongUse(f"the ledger is no stream; it is shown by {known.command('ledger')}")
     if stream not in known.tables:
         raise WrongUse(f"no stream `{stream}` in {known.name}{offered(stream, known.tables)}")
 

@@ -367,6 +367,11 @@ def test_the_page_says_what_the_command_says_and_leads_to_the_pages_that_there_a
 
 def test_the_page_of_a_flow_that_never_ran_and_does_not_end_says_what_to_do(house: House) -> None:
     assert "nothing is published, and the flow does not say what its sources hold" in page(house).lower()
+    assert ran(house) == []
+    said, step, count = house.text.splitlines()
+    assert said == "nothing is published, and the flow does not say what its sources hold: give --start and --end"
+    assert step == "next: pulseline flows validate tiny, which says in which days there are rows"
+    assert count == "plan: 0 intervals ran; 0 stayed as they were"
 
 
 def test_hours_are_told_by_their_days(house: House) -> None:

@@ -142,6 +142,7 @@ def test_a_key_that_no_row_has_gets_the_nearest(ran: House) -> None:
             0,
             "`trips` is a source.*first stream behind it is `beating`: pulseline show tiny beating",
         ),
+        ("ledger", None, None, 0, "the ledger is no stream; it is shown by pulseline ledger tiny"),
         ("punctual", "north", None, 0, "the key of `punctual` is station, line; --key has 1 value"),
         ("punctual", "north,one", None, 0, "`line` is int32; --key gives `one`"),
         ("punctual", None, "timr", 0, "no kind `timr`; did you mean `timer`?"),
