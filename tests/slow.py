@@ -75,10 +75,12 @@ SLOW = (
     "jobs/proofs/test_live_region.py::test_drawn_items_and_faults_leave_the_same_as_on_the_core",
     "jobs/proofs/test_live_region.py::test_transcript[all three lost is told with what is gone]",
     "jobs/commands/test_conform.py::test_each_case_is_a_key_so_that_neighbours_change_nothing",
+    "jobs/commands/test_conform.py::test_our_own_cases_hold[batch]",
     "jobs/commands/test_drains.py::test_where_the_buffers_are_full_it_publishes_without_a_punctuation",
     "jobs/commands/test_drains.py::test_by_period_it_publishes_when_a_reading_lies_a_period_behind_the_last_state",
     # The judge on Spark: what is planted in shuffled rows, in a flow's own checks and in a written commit.
     "expectations/test_own_checks.py::test_each_fails_on_its_own_odd_value[spark]",
+    "expectations/test_exact_values.py::test_what_breaks_is_told_and_nothing_else[spark]",
     "jobs/commands/test_own_checks.py::test_values_in_stream_order_are_held_across_the_border_of_intervals[spark]",
     "jobs/commands/test_check.py::test_rows_of_some_commits_are_found_in_a_segment[spark]",
     "jobs/commands/test_check.py::test_a_span_without_a_promise_of_its_own_is_held_to_the_newest_one_before[spark]",
@@ -101,6 +103,7 @@ SLOW = (
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[branches as the interleave lists them]",
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[other sources always come last]",
     "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[rows of earlier spans cross once more]",
+    "laws/test_planted_order.py::test_a_planted_bug_is_caught_by_its_law[every key is taken to come by one instance]",
     # The drill itself: each part keeps the bug that it finds soonest.
     "jobs/drill/test_drill_live.py::test_a_planted_bug_is_found[a start goes on from before the last sequence]",
     "jobs/drill/test_drill_live.py::test_a_planted_bug_is_found[a planned reading lands what came after it]",
@@ -135,6 +138,7 @@ SLOW = (
     "jobs/runs/test_at_once.py::test_one_of_them_can_be_run_again_alone[0]",
     # What benches measure.
     "jobs/bench/test_bench_store.py::test_a_commit_asks_little_of_a_store",
+    "jobs/bench/test_bench_scale.py::test_memory_is_that_of_the_landing",
     "jobs/bench/test_bench_scale.py::test_calls_of_a_commit_are_counted_and_those_that_wait_for_one_another",
 )
 
