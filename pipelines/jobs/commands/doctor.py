@@ -256,9 +256,11 @@ def _tell(
     if not as_json and not any(finding.ill in GRAVE for finding in findings):
         published = sum(len(part.state.published) for part in known.folders)
         read = ", read to its end" if deep else ", in its size; what is in them --deep reads"
-        echo(
+        whole = (
             f"all {published} published commits of run `{known.run}` stand, with every file that `commits` names{read}"
         )
+        begun = f"run `{known.run}` has published nothing yet, and nothing is missing of what it has; how it goes on: "
+        echo(whole if published else f"{begun}{known.command('status')}")
 
 
 def _is_of(known: KnownRun, part: KnownRun, finding: Finding) -> bool:

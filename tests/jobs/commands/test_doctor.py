@@ -1036,3 +1036,12 @@ def test_rows_of_commits_that_nobody_has_any_more_are_not_made_up(house: House) 
         assert "is gone, and nothing else knows what it said: put it back out of a copy of the run's folder" in told
         assert "repair: take it back" not in told
         assert last == "nothing was touched, nor looked at beyond that"
+
+
+def test_of_a_run_that_published_nothing_no_commits_are_said_to_stand(house: House) -> None:
+    wanted = RunRequest(flow="tiny", start="2013-01-01", end="2013-01-02", engine="core", check=False, hold=True)
+    run_flow(wanted, house.tell)
+    house.printed.clear()
+    assert examine("tiny", "main", False, False, house.tell) == Exit.FINE  # noqa: FBT003 - as above
+    said = "run `main` has published nothing yet, and nothing is missing of what it has; how it goes on: "
+    assert house.text.splitlines() == [f"{said}pulseline status tiny"]
