@@ -32,6 +32,7 @@ from pipelines.engine.landing.types import check_timezones, landed_column, lande
 from pipelines.engine.landing.undeclared import Names
 from pipelines.engine.sources.by_reference import check_referable
 from pipelines.flows.errors import nearest
+from pipelines.flows.grid import FIRST_TICK, LAST_TICK
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, NULL
 
 if TYPE_CHECKING:
@@ -179,8 +180,9 @@ class Recording:
     def orphans(self) -> Orphans:
         """Give the rows with neither arrival nor event time, and the instants they land at.
 
-        Each goes with a row of its own file: the nearest earlier one that has an arrival, else the next. Where the file
-        has none, it goes with the next row of a later file, else with the last of an earlier one. The feed is read
+        Each goes with a row of its own file: the nearest earlier one with an arrival that a run can reach, else the
+        next. Where the file has none, it goes with the next row of a later file, else with the last of an earlier one.
+        Behind a row that no run can reach it would land never, and no ledger would tell of it. The feed is read
         whole, and only where it has such rows; what was found is kept as long as its files stand still. An empty file
         that no row follows lost nothing, and is not told yet, nor is a blank one in a feed without a row.
 
@@ -332,15 +334,16 @@ class Homes(NamedTuple):
     """Where rows without any time land."""
 
     instants: Longs
-    """Of each row: its own arrival, or that of its neighbour."""
+    """Of each row: its own arrival, where a run can reach it, or that of its neighbour."""
     behind_all: npt.NDArray[np.bool_]
-    """Whether it stands in a file without arrivals that no row with one follows."""
+    """Whether it stands in a file without such arrivals that no row with one follows."""
 
 
 def neighbours(arrivals: Sequence[Longs], files: Sequence[bytes]) -> Homes:
-    """Give each row the arrival of the nearest row of its file, at or before it, that has one, else of the next.
+    """Give each row the nearest arrival of its file, at or before it, that a run can reach; where none is, the next.
 
-    A row whose file has none gets that of the next row of a later file, else of the last of an earlier one.
+    A row whose file has none gets that of the next row of a later file, else of the last of an earlier one. Where no
+    run can reach any row, those that have an arrival count for want of others.
 
     >>> neighbours([np.array([NULL, 5, NULL, 3]), np.array([NULL]), np.array([NULL, 7])], [b"a", b"b", b"c"]).instants
     array([5, 5, 5, 3, 7, 7, 7])
@@ -349,9 +352,11 @@ def neighbours(arrivals: Sequence[Longs], files: Sequence[bytes]) -> Homes:
         arrivals: of the rows of each batch, NULL where there is none.
         files: which file each batch comes from.
     """
-    own = []
+    own, near = [], [_within_reach(each) for each in arrivals]
+    if all((each == NULL).all() for each in near):
+        near = list(arrivals)
     for _, batches in groupby(range(len(files)), key=files.__getitem__):
-        own.append(_nearest(np.concatenate([arrivals[batch] for batch in batches])))
+        own.append(_nearest(np.concatenate([near[batch] for batch in batches])))
     found = np.concatenate(own)
     there = np.flatnonzero(found != NULL)
     behind_all = np.arange(len(found)) > (there[-1] if len(there) else -1)
@@ -359,6 +364,11 @@ def neighbours(arrivals: Sequence[Longs], files: Sequence[bytes]) -> Homes:
         after = np.searchsorted(there, np.arange(len(found)))
         found = found[there[np.minimum(after, len(there) - 1)]]
     return Homes(found, behind_all)
+
+
+def _within_reach(arrivals: Longs) -> Longs:
+    """Leave out arrivals before the first instant that a run can begin at, and behind the last that one can end at."""
+    return np.where((arrivals >= FIRST_TICK) & (arrivals < LAST_TICK), arrivals, NULL)
 
 
 def _nearest(arrivals: Longs) -> Longs:

@@ -208,6 +208,66 @@ def test_rows_of_csv_that_are_none_go_with_their_own_file(tmp_path: Path) -> Non
     assert second.ledger_rows()["raw"].to_pylist() == [b"short", b"\xff\xfe,,,", b"a,b,c,d,e"]
 
 
+FAR = "9999-12-30T00:00:00Z"
+BEFORE_ALL = "0001-01-02T00:00:00Z"
+
+
+@pytest.mark.parametrize("far", [FAR, BEFORE_ALL])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_row_without_any_time_is_told_though_no_run_reaches_the_row_before_it(
+    tmp_path: Path, form: str, far: str
+) -> None:
+    """It goes with the nearest before it that a run reaches, else the next; the far row itself moves no other."""
+    timeless = {"at": None, "time": None}
+    put(tmp_path, form, "d1", [row(0, 1), row(0, 2, at=far), row(0, 3, **timeless)])
+    put(tmp_path, form, "d2", [row(1, 1, at=far), row(1, 2, **timeless), row(1, 3), row(1, 4)])
+    put(tmp_path, form, "d3", [row(2, 1, at=far), row(2, 2, **timeless)])
+    put(tmp_path, form, "d4", [row(3, 1)])
+    if form == "csv":
+        for name in ("d1", "d2", "d3"):
+            path = tmp_path / "in" / f"{name}.csv"
+            path.write_text(path.read_text().replace("None,None", ",") + "too,many,fields,for,this\n")
+    flow = flow_of(form)
+    days = [land(tmp_path, flow, day) for day in range(4)]
+    assert [[each["v"] for each in rows_of(day)] for day in days] == [[1], [3, 4], [], [1]]
+    more = 1 if form == "csv" else 0
+    assert [[line["landed_at"] for line in day.ledger_rows().to_pylist()] for day in days] == [
+        [pa.scalar(at, pa.timestamp("us", "UTC")).as_py() for at in instants]
+        for instants in ([1] * (1 + more), [DAY + 3] + [DAY + 4] * more, [], [3 * DAY + 1] * (1 + more))
+    ]
+    assert {reason for day in days for reason, _, _ in told(day)} == {"no_arrival"} | (
+        {"unreadable_row"} if more else set()
+    )
+    whole = land_interval(tmp_path / "whole", flow, 0, 4 * DAY, open_recorded(flow, tmp_path))
+    assert [each for day in days for each in rows_of(day)] == rows_of(whole)
+    assert [line for day in days for line in day.ledger_rows().to_pylist()] == whole.ledger_rows().to_pylist()
+
+
+def test_an_empty_file_in_front_of_rows_that_no_run_reaches_waits_for_others(tmp_path: Path) -> None:
+    put(tmp_path, "csv", "d1", [row(0, 1)])
+    put(tmp_path, "csv", "d2", [row(1, 1)]).write_bytes(b"")
+    put(tmp_path, "csv", "d3", [row(1, 1, at=FAR)])
+    assert told(land(tmp_path, flow_of("csv"), 0)) == []
+    put(tmp_path, "csv", "d4", [row(1, 2)])
+    assert [reason for reason, _, _ in told(land(tmp_path, flow_of("csv"), 1))] == ["unreadable_file"]
+
+
+def test_a_feed_that_no_run_reaches_at_all_is_no_feed_without_times(tmp_path: Path) -> None:
+    put(tmp_path, "csv", "d1", [row(0, 1, at=FAR)])
+    with (tmp_path / "in/d1.csv").open("a") as more:
+        more.write("too,many,fields,for,this\n")
+    assert told(land(tmp_path, flow_of("csv"), 0)) == []
+
+
+def test_by_reference_a_row_behind_one_that_no_run_reaches_is_told(tmp_path: Path) -> None:
+    flow = flow_of("parquet", landing=Placing.REFERENCE)
+    put(tmp_path, "parquet", "d1", [row(0, 1)])
+    put(tmp_path, "parquet", "d2", [row(1, 1), row(1, 2, at=FAR), row(1, 3, at=None, time=None)])
+    second = land(tmp_path, flow, 1)
+    assert second.sources["rows"].referenced is None
+    assert ([each["v"] for each in rows_of(second)], [reason for reason, _, _ in told(second)]) == ([1], ["no_arrival"])
+
+
 def tagged(*tags: str, end: str = "\n") -> bytes:
     at = instant(1)
     return (
