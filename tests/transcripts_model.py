@@ -85,7 +85,6 @@ class DocumentError(ValueError):
         self.file, self.line, self.wrong = file, line, wrong
 
     def __str__(self) -> str:
-        """Say it in one line."""
         return f"{self.file}:{self.line}: {self.wrong}"
 
 

@@ -77,7 +77,6 @@ class Change:
     """What of it differs in the sources that it reads."""
 
     def __str__(self) -> str:
-        """Say it in a line."""
         return f"{self.stream}: {', '.join(self.why)}" if self.why else self.stream
 
 

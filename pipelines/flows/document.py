@@ -43,7 +43,6 @@ class Scalar:
     line: int
 
     def __str__(self) -> str:
-        """Spell it for a person."""
         return f"`{self.text}`" if self.kind != "null" else "nothing"
 
 
@@ -55,7 +54,6 @@ class Listing:
     line: int
 
     def __str__(self) -> str:
-        """Spell it for a person."""
         return f"a list of {len(self.items)}"
 
 
@@ -69,7 +67,6 @@ class YamlMapping:
     line: int
 
     def __str__(self) -> str:
-        """Spell it for a person."""
         return "a mapping"
 
 

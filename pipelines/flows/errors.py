@@ -41,7 +41,6 @@ class FlowError(FlowsError, ValueError):
     """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
-        """Say it in one line."""
         hint = f"; did you mean `{self.nearest}`?" if self.nearest else ""
         return f"{self.file}:{self.line}: {self.came}, expected {self.expected}{hint}"
 
@@ -58,7 +57,6 @@ class DurationError(FlowsError, ValueError):
     nearest: str | None = None
 
     def __str__(self) -> str:
-        """Say it in one line."""
         hint = f"; did you mean `{self.nearest}`?" if self.nearest else ""
         return f"{self.came}, expected {self.expected}{hint}"
 
@@ -77,7 +75,6 @@ class GridError(FlowsError, ValueError):
     after: str | None = None
 
     def __str__(self) -> str:
-        """Say it in one line."""
         hint = f"; the nearest are {self.before} and {self.after}" if self.before and self.after else ""
         return f"{self.came}, expected {self.expected}{hint}"
 

@@ -162,7 +162,6 @@ class ExpressionError(FlowsError, ValueError):
     """The right word that looks most like what came, where there is one."""
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         hint = f"; did you mean `{self.nearest}`?" if self.nearest else ""
         return (
             f"`{shorten(self.text, LONGEST_QUOTED, placeholder=' …')}` has {self.came}, expected {self.expected}{hint}"

@@ -169,7 +169,7 @@ class AdvanceTimePolicy(Policy):
             raise PolicyError("max_open", "at least 1", self.max_open)
 
     def words(self, stream: Described) -> list[str]:
-        """Say in words what it does; see `Policy.words`."""
+        """Say after how many events or how much time a promise comes, at which instant, and where late rows go."""
         after = [
             *([f"after every {counted(self.events, 'event')}"] if self.events is not None else []),
             *([f"each {spoken(self.duration)} of event time"] if self.duration is not None else []),

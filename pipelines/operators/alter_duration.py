@@ -33,7 +33,7 @@ class AlterDurationPolicy(Policy):
             raise PolicyError("duration", "greater than zero", self.duration)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say how long every event lasts."""
         return [f"every event lasts {spoken(self.duration)} from its start on"]
 
 

@@ -130,7 +130,7 @@ class DeduplicatePolicy(Policy):
             raise PolicyError("max_kept", "at least 1", self.max_kept)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say which rows count as equal, how long one is remembered, and how many may be."""
         equal = f"of rows whose {', '.join(self.on)} {'is' if len(self.on) == 1 else 'are'} equal"
         same = equal if self.on else "of rows that are equal in every column"
         words = [f"{same} the first leaves; one that comes again within {spoken(self.within)} goes to the ledger"]

@@ -101,7 +101,7 @@ class DispatchPolicy(Policy):
             raise PolicyError("dispatch", "by the key or the event_id of edges, or broadcast", "in_turn")
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say which rows this instance gets: all, those whose turn it is, or its part of the keys or numbers."""
         which = f"instance {self.instance} of {self.instances}"
         told = {
             DispatchStyle.BROADCAST: "all rows",

@@ -33,7 +33,7 @@ class FilterPolicy(Policy):
         return (edges + "the event loses one of them",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Name the condition, and say where events go that it does not let through."""
         return [f"lets events through of which `{self.where}` is true; the others go to the ledger"]
 
 

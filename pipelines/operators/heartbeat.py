@@ -127,7 +127,7 @@ class HeartbeatPolicy(Policy):
         return (f"interval is under 10 ms: {a_day:,} timers a day for each key, most of them late",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say which timers come, what brings them where no row does, and which times do not count."""
         when = f"{spoken(self.slack)} after its time" if self.slack else "at its time"
         every = f"passes every row on, with a timer at each multiple of {spoken(self.interval)} of event time"
         words = [f"{every}; where no row comes, the clock brings the timer, {when}"]

@@ -81,7 +81,7 @@ class InterleavePolicy(Policy):
             raise PolicyError("interleave", "sides that share out keys", "sides that have all of them")
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say that nothing waits, and by what rows of several branches keep their order."""
         turns = "rows leave at once, what one row brought about before what the next one did, branch by branch"
         return [f"{turns}; those that come from no stream in common by arrival and time"]
 

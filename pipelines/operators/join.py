@@ -75,7 +75,7 @@ class JoinPolicy(Policy):
         return () if self.on else ("a join without `on` pairs every event with all that overlap it",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say which events pair, and when a pair leaves."""
         equal = f" whose {', '.join(self.on)} {'is' if len(self.on) == 1 else 'are'} equal" if self.on else ""
         return [f"pairs events{equal} while both last; a pair leaves {RELEASED} its start"]
 

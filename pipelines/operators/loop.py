@@ -39,7 +39,7 @@ class LoopPolicy(Policy):
             raise PolicyError("most_rounds", "1 or more", self.most_rounds)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say what leaves the loop, what goes round again, and how often at most."""
         again = f"what `{self.back}` gives goes round again as `{self.entry}`, at most {self.most_rounds} times in all"
         return [f"what `{self.out}` gives leaves; {again}"]
 

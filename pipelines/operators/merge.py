@@ -164,7 +164,7 @@ class MergePolicy(Policy):
         return ("a merge of one port orders nothing",) if self.ports == 1 else ()
 
     def words(self, stream: Described) -> list[str]:
-        """Say in words what it does; see `Policy.words`."""
+        """Name the ports, and say how long a row waits for them, how many may wait, and which rows move none."""
         named = f"the ports are {', '.join(stream.inputs)}"
         if stream.ports is not None and stream.ports.column is not None:
             named = f"the ports are {stream.ports.column} {', '.join(str(value) for value in stream.ports.values)}"

@@ -96,7 +96,7 @@ class MetronomePolicy(Policy):
         return (f"interval is under 10 ms: {DAY // self.interval:,} timers a day, most of them late",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say at which instants the timers stand."""
         return [f"a timer at each multiple of {spoken(self.interval)} of the clock"]
 
 

@@ -38,7 +38,7 @@ class ProjectPolicy(Policy):
         return tuple((name, told) for name, _, told in pairs)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say of each column of the result what it is made of."""
         return [f"{name} is {told}" for name, told in self.parsed()]
 
 

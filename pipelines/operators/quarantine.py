@@ -83,7 +83,7 @@ class QuarantinePolicy(Policy):
         return (edges + "one of them goes into quarantine alone",)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say what happens to events that break a check, and name each check."""
         return ["lets events through that keep each of its checks; the others go aside", *(r.check for r in self.rules)]
 
 

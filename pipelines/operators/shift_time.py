@@ -37,7 +37,7 @@ class ShiftTimePolicy(Policy):
         return ("a shift of zero changes nothing",) if not self.shift else ()
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say how far events and promises move, and which way."""
         where = "later" if self.shift >= 0 else "earlier"
         return [f"events and promises are {spoken(abs(self.shift))} {where}"]
 

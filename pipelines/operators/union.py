@@ -67,7 +67,7 @@ class UnionPolicy(Policy):
             raise PolicyError("union", "at least two streams", len(self.shapes))
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say when an event leaves, and in which order."""
         return [f"an event leaves {RELEASED} its start, in order of starts"]
 
 

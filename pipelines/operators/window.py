@@ -140,7 +140,7 @@ class WindowPolicy(Policy):
         return tuple(_parsed(text) for text in self.measures)
 
     def words(self, stream: Described) -> list[str]:  # noqa: ARG002 - as every policy is asked
-        """Say in words what it does; see `Policy.words`."""
+        """Say how long windows are, when the row of one leaves, and how each measure is reckoned."""
         hop = "" if self.hop == self.size else f", a new one each {spoken(self.hop)}"
         group = f" for each {', '.join(self.group)}" if self.group else ""
         leaves = f"a window's row{group} leaves with the first promise at or past its end"

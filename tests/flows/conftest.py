@@ -33,7 +33,7 @@ class Read(Protocol):
         top: str = "",
         parameters: Mapping[str, str] | None = None,
     ) -> Flow:
-        """Read it."""
+        """Read a flow file of these parts."""
 
 
 @pytest.fixture

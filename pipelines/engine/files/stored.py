@@ -268,7 +268,7 @@ class StorePath(PosixPath):
         return Path(*super().relative_to(*other).parts)
 
     def absolute(self) -> StorePath:
-        """Give this."""
+        """Give the same path: an address is absolute."""
         return self
 
     def as_uri(self) -> str:
@@ -276,7 +276,7 @@ class StorePath(PosixPath):
         return str(self)
 
     def resolve(self, strict: bool = False) -> StorePath:  # noqa: ARG002, FBT001, FBT002 - as Path has it
-        """Give this."""
+        """Give the same path: a store has no links to follow."""
         return self
 
     # What lies there

@@ -119,7 +119,6 @@ class ColumnMissingError(LandingError):
     nearest: str | None
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         hint = f"; did you mean `{self.nearest}`?" if self.nearest else ""
         return (
             f"`{self.setting}: {self.column}` of source `{self.source}` must be a column of its feed, which has "
@@ -137,7 +136,6 @@ class ColumnTypeError(LandingError):
     allowed: str
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
         where = f"column `{self.column}` of source `{self.source}`"
         return f"{where} must be {self.allowed}; it is {self.came}: cast it where the feed is written"
 
@@ -244,7 +242,6 @@ class RowsRemovedError(SequenceBrokenError):
     keep: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         from pipelines.engine.columnar.columns import instant_text
 
         return (
@@ -312,7 +309,6 @@ class AllMovedError(LandingError):
     now: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"at least one buffer must stay where it is when others move; they stood in {', '.join(self.before)} and "
             f"are to stand in {', '.join(self.now)}: move one or two, start, and the rest when the new ones count"

@@ -67,7 +67,6 @@ class SequencesAheadError(CommitError):
     published: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"an epoch must go on from the last published sequence, {self.published}; the checkpoint plans sequences "
             f"{self.first} to {self.last}, so {self.published + 1} to {self.first - 1} would be lost: the "
@@ -108,7 +107,6 @@ class PendingIntervalError(CommitError):
     state: State
 
     def __str__(self) -> str:
-        """Say what to do."""
         if self.state is State.WRITTEN:
             return (
                 f"commit {self.commit} must be published or rejected before a stream goes on; it is an interval of a "

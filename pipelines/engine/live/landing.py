@@ -49,7 +49,6 @@ class StreamEndedError(LandingError):
     reading: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"a stream must be silent after its end; this one ended at {instant_text(self.final)} and is to land "
             f"{instant_text(self.reading)}: play it into a run of its own (--run NAME)"

@@ -54,7 +54,7 @@ class BenchFigure:
         return json.dumps({**facts, "held": self.held, "cores": os.cpu_count(), "versions": versions()})
 
     def as_text(self) -> str:
-        """Spell it for people."""
+        """Spell the figure with its unit, what it is held against, and whether it held."""
         against = f", {self.ratio:.2f} times {self.against}" if self.ratio is not None else ""
         bound = "at least" if self.at_least else "at most"
         unit = f" {self.unit}" if self.of_value else ""

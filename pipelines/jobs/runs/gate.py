@@ -65,7 +65,6 @@ class RejectedError(JobError):
     code = Exit.CHECK_FAILED
 
     def __str__(self) -> str:
-        """Say it in one line."""
         told = f"commit {self.commit} is not published: {self.verdict}; readers see what was published before"
         return f"{told}. {self.remedy}" if self.remedy else told
 

@@ -32,7 +32,7 @@ HISTORY = (
 
 
 def main() -> None:
-    """Write it."""
+    """Have Spark write the table of which the archive is made."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 

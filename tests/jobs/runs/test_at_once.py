@@ -224,7 +224,7 @@ class Idle(CoreEngine):
         self.asked = 0
 
     def run(self, tasks: Sequence[Task]) -> list[Done]:
-        """Say so."""
+        """Refuse, as nobody works."""
         self.asked += len(tasks) > 0
         raise NoWorkersError("spark://here:7077", "here", 0)
 

@@ -61,7 +61,6 @@ class VersionsGoneError(LandingError):
     is_live: bool
 
     def __str__(self) -> str:
-        """Say what to do."""
         go_on = (
             f"nothing was landed; go on without them with --accept-loss (the ledger keeps the range), or {ANEW}"
             if self.is_live
@@ -84,7 +83,6 @@ class FileGoneError(LandingError):
     is_live: bool
 
     def __str__(self) -> str:
-        """Say what to do."""
         go_on = (
             f"nothing was landed; go on without it with --accept-loss (the ledger keeps its name), or {ANEW}"
             if self.is_live
@@ -125,7 +123,6 @@ class RowsTakenAwayError(LandingError):
     """Whether a span of commits is read, from a version that the flow names."""
 
     def __str__(self) -> str:
-        """Say what to do."""
         what = f"version {self.version} ({self.operation}) takes rows of {self.files} of its files away"
         why = "; a run of its flow was reset or run again there" if self.flow else ""
         return (

@@ -43,7 +43,6 @@ class OffsetsLostError(LandingError):
     end: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         return (
             f"topic `{self.topic}` of source `{self.source}` must hold what comes next; of partition {self.partition} "
             f"offsets {self.start} to {self.end - 1} have expired: nothing was landed; go on without them with "

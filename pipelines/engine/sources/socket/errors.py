@@ -19,7 +19,6 @@ class SpoolBrokenError(LandingError):
     end: int
 
     def __str__(self) -> str:
-        """Say what to do."""
         lost = f"its bytes {self.start} to {self.end - 1}" if self.start < self.end else f"a file at byte {self.end}"
         return (
             f"what a spool took must be there until it has landed; {self.folder} lacks {lost}: restore its files, or "
@@ -46,7 +45,6 @@ class SpoolDamagedError(LandingError):
         return int(self.file.rpartition("/")[2].partition(".")[0])
 
     def __str__(self) -> str:
-        """Say what to do."""
         what = "in its header" if self.start is None or self.end is None else f"in bytes {self.start} to {self.end - 1}"
         return (
             f"what a spool took must stay as it was until it has landed; {self.file} has other bits than were written, "
