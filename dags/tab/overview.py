@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dags.tab.pages import BACKFILL, KINDS, Page, flow_of
 from expectations.report.site import SCRIPT_HASH, render_index
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.jobs.environment.offered import flow_names
 from pipelines.jobs.environment.settings import MAIN_RUN, read_settings
 from pipelines.jobs.facts.home import read_home
@@ -33,7 +33,7 @@ def overview_page(readable: Collection[str], reports: Path) -> str:
         reports: the folder of all pages.
     """
     only = {flow for dag_id in readable if (flow := flow_of(dag_id)) is not None}
-    facts = read_home(read_settings(), wall_ticks(), flow_names(), kept_certificate, only)
+    facts = read_home(read_settings(), wall_now(), flow_names(), kept_certificate, only)
     return render_index(replace(facts, runs=tuple(_linked(run, readable, reports) for run in facts.runs)), SECONDS)
 
 

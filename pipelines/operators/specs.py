@@ -123,6 +123,8 @@ class OperatorSpec:
     """The part of the carry that has this field."""
     sets_aside: str = ""
     """The setting whose `divert` has it set a stream aside."""
+    aside: str = ""
+    """Which rows stand in the stream that it sets aside."""
     quarantines: bool = False
     """It sets a stream aside of what breaks a check, whatever is chosen."""
     remembers: str = ""
@@ -208,6 +210,7 @@ ALL = (
         promised="cti",
         promised_in="promise",
         sets_aside="ahead",
+        aside="rows too far ahead of their arrival",
         awaits="ports",
         remembers="puts in order",
     ),
@@ -221,6 +224,7 @@ ALL = (
         makes="cti",
         promised="cti",
         sets_aside="late",
+        aside="events behind a promise",
         awaits="promise",
         remembers="promises for",
     ),
@@ -240,6 +244,7 @@ ALL = (
         given=("shape", "rules"),
         keeps_promises=True,
         quarantines=True,
+        aside="events that break a check",
     ),
     OperatorSpec(
         name="project",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits import lease, steps, table_log
 from pipelines.engine.commits.driver import Claim, CommitLog, open_driver
 from pipelines.engine.commits.entry import CommitKind, Entry, State
@@ -157,13 +158,13 @@ def test_a_holder_elsewhere_is_watched_by_what_changes(
     row = log.append(steps.hold(log.state(), elsewhere.facts()))
     here = replace(elsewhere, machine="this boot/1", machine_id="this")
     monkeypatch.setattr("pipelines.engine.commits.lease.time.sleep", lambda _: None)
-    lease.write_renewal(root, lease.Renewal(row.token, lease.wall_ticks() + 10 * 60 * SECOND))
+    lease.write_renewal(root, lease.Renewal(row.token, wall_now() + 10 * 60 * SECOND))
     assert not lease.is_held(root, row, here, lambda _: None)
     naps = iter(range(100))
 
     def nap(_: float) -> None:
         if next(naps) == 30:
-            lease.write_renewal(root, lease.Renewal(row.token, lease.wall_ticks() - 10 * 60 * SECOND))
+            lease.write_renewal(root, lease.Renewal(row.token, wall_now() - 10 * 60 * SECOND))
 
     monkeypatch.setattr("pipelines.engine.commits.lease.time.sleep", nap)
     assert lease.is_held(root, row, here, lambda _: None)

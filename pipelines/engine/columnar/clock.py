@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pipelines.engine.columnar.columns import instant_text
 from pipelines.errors import PulselineError
 from pipelines.operators.rows import TICKS_PER_SECOND
 
@@ -33,6 +32,8 @@ class ClockJumpError(PulselineError, RuntimeError):
     allowed: int
 
     def __str__(self) -> str:
+        from pipelines.engine.columnar.columns import instant_text
+
         return (
             f"the clock must move with the machine's monotonic clock; it reads {instant_text(self.reading)} where "
             f"{instant_text(self.expected)} was expected, and max_jump allows {self.allowed / TICKS_PER_SECOND:g} s: "
@@ -48,12 +49,12 @@ class Readings(Protocol):
 
 
 def wall_now() -> int:
-    """Read the machine's clock, in ticks."""
+    """Read the machine's clock, in ticks: all of the product that asks it what time it is does so here."""
     return time.time_ns() // NANOS_PER_TICK
 
 
 def monotonic_now() -> int:
-    """Read a clock that nobody can set, in ticks from some instant."""
+    """Read a clock that nobody can set, in ticks; all processes of one boot of the machine read the same one."""
     return time.monotonic_ns() // NANOS_PER_TICK
 
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.paths import (
     COMMIT,
     LOG,
@@ -457,7 +457,7 @@ def mend(path: Path, *, harmed: bool = False) -> list[str]:
         file = path / LOG / name
         if file.is_dir():
             # No writer of Delta makes one; whose it is, it stays.
-            file.rename(path / f"{name}-aside-{wall_ticks()}")
+            file.rename(path / f"{name}-aside-{wall_now()}")
         else:
             file.unlink(missing_ok=True)
     return gone
@@ -534,7 +534,7 @@ def clean_log(path: Path, age: dt.timedelta) -> int:
         How many files were removed.
     """
     names = sorted(name for name in _names(path) if name[:DIGITS].isdigit())
-    limit = (wall_ticks() - age // dt.timedelta(microseconds=1)) * 1_000
+    limit = (wall_now() - age // dt.timedelta(microseconds=1)) * 1_000
     grounds = [path / LOG / name for name in names if name.endswith(CHECKPOINT)]
     old = [file for file in grounds if file.stat().st_mtime_ns <= limit and _is_readable(file)]
     if not old:

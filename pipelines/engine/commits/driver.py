@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits import lease as leases
 from pipelines.engine.commits import steps
 from pipelines.engine.commits.delta_log import mend
@@ -342,7 +343,7 @@ class Driver:
 
     def _append_all(self, rows: Sequence[Entry]) -> list[Entry]:
         self.state()
-        stamped = [replace(row, token=self.token, at=leases.wall_ticks()) for row in rows]
+        stamped = [replace(row, token=self.token, at=wall_now()) for row in rows]
         stamped[0] = replace(stamped[0], settled=self._settled)
         try:
             done = self.log.append_all(stamped)
@@ -446,7 +447,7 @@ def _take(root: Path, log: CommitLog, flow: str, claim: Claim, tell: Callable[[s
         if claim is Claim.ASK and state.lease and leases.is_held(root, state.lease, me, tell):
             raise LeaseHeldError(flow, str(Holder.read(state.lease.detail)), state.lease.at)
         try:
-            return log.append(replace(steps.hold(state, me.facts()), at=leases.wall_ticks())).token
+            return log.append(replace(steps.hold(state, me.facts()), at=wall_now())).token
         except ConcurrentAddError:
             # Somebody was faster and has a fresh lease, which is not what was to be taken over.
             claim = claim if log.state().token == state.token else Claim.ASK
@@ -462,4 +463,4 @@ def _follow(log: CommitLog, under: Callable[[], object]) -> int:
         state = log.state()
         under()
         with suppress(ConcurrentAddError):
-            return log.append(replace(steps.hold(state, me.facts()), at=leases.wall_ticks())).token
+            return log.append(replace(steps.hold(state, me.facts()), at=wall_now())).token

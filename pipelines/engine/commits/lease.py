@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
+from pipelines.engine.columnar.clock import monotonic_now, wall_now
 from pipelines.engine.columnar.columns import instant_text
 from pipelines.engine.commits import machine
 from pipelines.engine.commits.machine import Life
@@ -34,16 +35,6 @@ if TYPE_CHECKING:
 RENEW_EVERY = 5 * TICKS_PER_SECOND
 LAPSES_AFTER = 30 * TICKS_PER_SECOND
 LOOK_EVERY = TICKS_PER_SECOND // 2
-
-
-def monotonic_ticks() -> int:
-    """Read the clock that runs evenly while this boot lasts, in ticks; all processes of a boot read the same one."""
-    return time.monotonic_ns() // 1_000
-
-
-def wall_ticks() -> int:
-    """Read the wall clock, in ticks: the only place in the engine's tables and commits that does."""
-    return time.time_ns() // 1_000
 
 
 class Claim(Enum):
@@ -217,7 +208,7 @@ class Sight:
         """Say whether its process lives here and has renewed in time by the one clock that both go by."""
         if self.ended or self.life is not Life.ALIVE or self.renewal is None or self.renewal.monotonic is None:
             return False
-        return 0 <= monotonic_ticks() - self.renewal.monotonic <= LAPSES_AFTER
+        return 0 <= monotonic_now() - self.renewal.monotonic <= LAPSES_AFTER
 
     def standing(self, now: int) -> HolderStanding:
         """Judge it at a glance, for people to read: what depends on the clocks of two machines locks nobody out.
@@ -325,4 +316,4 @@ class Renewals:
             if seen and seen.token > self._token:
                 self._stop.set()
                 return
-            _exchange(self._root, Renewal(self._token, wall_ticks(), state, monotonic_ticks()), tag)
+            _exchange(self._root, Renewal(self._token, wall_now(), state, monotonic_now()), tag)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import TIME, canonical_json
 from pipelines.engine.commits.delta_log import checkpoint, clean_log, create, exists
 from pipelines.engine.commits.entry import FORMAT, NO_SPAN, CommitKind, Entry, Span, State
 from pipelines.engine.commits.errors import NewerHomeError, OlderHomeError
 from pipelines.engine.commits.incremental import Following
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import (
     CommitsChangedError,
     CommitsLostError,
@@ -246,7 +246,7 @@ class CommitLog:
             self.require_none()
             create(self.path, SCHEMA)
         if not self.state().entries:
-            row = Entry(state=State.FORMAT, kind=CommitKind.HOUSE, detail={"format": FORMAT}, at=wall_ticks())
+            row = Entry(state=State.FORMAT, kind=CommitKind.HOUSE, detail={"format": FORMAT}, at=wall_now())
             with suppress(ConcurrentAddError):
                 # Somebody else made it at the same time.
                 self.append(row)
@@ -319,7 +319,7 @@ class CommitLog:
         checkpoint(self.path)
         clean_log(self.path, KEEP_LOG)
         self.state()
-        limit = (wall_ticks() - age // TICK) * 1_000
+        limit = (wall_now() - age // TICK) * 1_000
         for file in self.path.glob("*.parquet"):
             # An append by somebody who asks for the lease is a file before it is a row of the log.
             if file.name not in self._table.files and file.stat().st_mtime_ns < limit:

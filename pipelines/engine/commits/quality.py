@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import json
-import time
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.engine.columnar.clock import NANOS_PER_TICK, wall_now
 from pipelines.engine.columnar.columns import TIME, canonical_json, instant_text, ticks, times
 from pipelines.engine.commits.delta_log import LogFiles, checkpoint, checkpoint_version, create, mend
 from pipelines.engine.commits.log import UNREADABLE
@@ -31,6 +31,7 @@ from pipelines.engine.commits.paths import (
 from pipelines.engine.commits.table_log import TableChange, TableLog
 from pipelines.engine.files import durable
 from pipelines.engine.files.parquet import dataset, write_table
+from pipelines.operators.rows import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,8 +61,8 @@ PLAIN = ("expectation", "table", "severity", "sentence", "remedy", "held", "look
 INSTANTS = {"span_start": "start", "span_end": "end", "at": "at"}
 SUFFIX, VERSION = ".parquet", ".json"
 TRIES = 5
-KEPT = 3_600
-"""Seconds for which a replaced file stays."""
+KEPT = 3_600 * TICKS_PER_SECOND
+"""How long a replaced file stays, in ticks."""
 CHECKPOINT_EVERY = 100
 OTHER_COLUMNS = "it has other columns than it was made with"
 
@@ -170,7 +171,7 @@ def _replace(path: Path, file: NewFile) -> None:
         checkpoint(path)
     for each in path.glob(f"*{SUFFIX}"):
         # What was replaced so long ago that nobody reads it any more.
-        if each.name not in log.files and time.time() - each.stat().st_mtime > KEPT:
+        if each.name not in log.files and wall_now() - each.stat().st_mtime_ns // NANOS_PER_TICK > KEPT:
             each.unlink(missing_ok=True)
 
 

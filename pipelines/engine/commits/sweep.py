@@ -12,10 +12,10 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.delta_log import COPIED_LOG
 from pipelines.engine.commits.entry import State
 from pipelines.engine.commits.file_lists import LISTS, FileLists
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import held_from
 from pipelines.engine.commits.paths import LOG, carry_folders, commits_path, data_tables, table_name
 from pipelines.engine.commits.table_log import TableLog
@@ -79,7 +79,7 @@ def sweep(root: Path, keep: dt.timedelta, state: LogState, log_of: Callable[[Pat
         log_of: gives the log of a table, as it is now.
     """
     age = (keep.days * 86_400 + keep.seconds) * TICKS_PER_SECOND + keep.microseconds
-    before = wall_ticks() - age
+    before = wall_now() - age
     lists = FileLists(root, state)
     swept, held = Swept(), held_from(root, state)
     for path in data_tables(root):

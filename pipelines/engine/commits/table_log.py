@@ -16,8 +16,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.delta_log import SETTLED, checkpoint_version, snapshot
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import (
     ConcurrentAddError,
     ForeignWriteError,
@@ -325,7 +325,7 @@ def _strange(actions: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _head(change: TableChange, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
-    now = wall_ticks() // 1_000
+    now = wall_now() // 1_000
     told = {"timestamp": now, "operation": change.says, "operationParameters": {}, "engineInfo": "pulseline"}
     return [
         {"commitInfo": told},
@@ -334,7 +334,7 @@ def _head(change: TableChange, numbers: Mapping[str, int]) -> list[dict[str, Any
 
 
 def _body(path: Path, change: TableChange) -> list[dict[str, Any]]:
-    now = wall_ticks() // 1_000
+    now = wall_now() // 1_000
     removed = [
         {
             "path": quote(file.path.relative_to(path).as_posix()),

@@ -19,7 +19,6 @@ import secrets
 import shutil
 import sys
 import tempfile
-import time
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -316,7 +315,9 @@ def put_aside(path: Path) -> Path:
 
     Cut short in a store it stands as it was or lacks a part, and is put aside again.
     """
-    aside = path.with_name(f"{path.name}-aside-{time.time_ns() // 1_000}")
+    from pipelines.engine.columnar.clock import wall_now
+
+    aside = path.with_name(f"{path.name}-aside-{wall_now()}")
     move(path, aside)
     return aside
 

@@ -13,7 +13,7 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.files import durable
 from pipelines.engine.files.packed import SEGMENT_FILE, TOGETHER, segment_folder, segments_in, span_of
 from pipelines.engine.landing.compaction import compact, verify_segment
@@ -126,7 +126,7 @@ class Retention:
             if segment is None or segment.sequence(numbers[-1]).end >= limit:
                 return
             self._held()
-            mark_removed(folder, Removed(wall_ticks(), rows))
+            mark_removed(folder, Removed(wall_now(), rows))
             yield
 
     def _empty(self, segments: list[range], before: int) -> None:
@@ -148,7 +148,7 @@ def _do(work: Iterator[None], seconds: float) -> None:
 
 
 def _wall() -> int:
-    return wall_ticks() * NANOS_PER_TICK
+    return wall_now() * NANOS_PER_TICK
 
 
 def _changed(path: Path) -> int:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import CommitError
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_root, note_legs, put_gone_aside, require_own
 from pipelines.engine.files import durable
 from pipelines.engine.landing.manifest import read_sequence
@@ -240,7 +240,7 @@ class Legs:
             file.unlink(missing_ok=True)
             return
         rows, most = sum(ticket.rows for ticket in full.waiting), full.reader.most_behind
-        facts = {"leg": full.reader.name, "since_at": wall_ticks(), "rows": rows, "most_behind": most}
+        facts = {"leg": full.reader.name, "since_at": wall_now(), "rows": rows, "most_behind": most}
         durable.replace(file, json.dumps(facts).encode())
 
     def advance_main(self, after: int, upto: int) -> None:
@@ -281,7 +281,7 @@ class Legs:
         for each in self.all:
             waiting = each.waiting
             if rows := sum(ticket.rows for ticket in waiting):
-                seconds = (wall_ticks() - min(ticket.at for ticket in waiting)) / TICKS_PER_SECOND
+                seconds = (wall_now() - min(ticket.at for ticket in waiting)) / TICKS_PER_SECOND
                 yield f"{each.leg.name}: {rows:,} rows behind, for {seconds:,.0f} s"
             full = each.full
             if full is not None and each.waits_since is not None:

@@ -7,11 +7,11 @@ with all behind it, and the next driver lands it again: cuts do not matter.
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.entry import CommitKind, State
 from pipelines.engine.commits.history import OPEN_STATES
 from pipelines.engine.commits.paths import landed_path
@@ -126,7 +126,7 @@ def put_aside_from(driver: Driver, number: int) -> int:
 
 def _move_aside(root: Path, sequence: Path) -> None:
     make_folder(root / DAMAGED)
-    move(sequence, root / DAMAGED / f"{sequence.name}-{time.time_ns() // 1_000}")
+    move(sequence, root / DAMAGED / f"{sequence.name}-{wall_now()}")
 
 
 def land_again(driver: Driver, commit: int, base: Path, engine: Engine) -> None:

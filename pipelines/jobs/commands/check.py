@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from expectations.judge import judge, judge_reckoned
 from expectations.judgement import Judgement
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.entry import CommitKind, Entry, State
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
@@ -204,7 +204,7 @@ def _check(  # noqa: PLR0913 - which rows, by whom, and under which name they ar
                 unasked = str(damaged)
         if unasked:
             found = judge_reckoned(flow, changed, docs, name)
-    at = wall_ticks()
+    at = wall_now()
     asks = {(table, each.label): each.asks for table, checks in flow.expect.items() for each in checks}
     rows = [
         Quality(

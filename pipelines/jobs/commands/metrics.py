@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.files.durable import whole
 from pipelines.engine.sources.state import read_states
@@ -60,5 +60,5 @@ def write_metrics(flow: str, run: str, root: Path, file: Path | None = None) -> 
 
 
 def _text(flow: str, run: str, root: Path) -> str:
-    state, now = log_state(root), wall_ticks()
+    state, now = log_state(root), wall_now()
     return metrics_text(flow, run, buffers_facts(root, state), state, now, read_states(root), legs_facts(root, now))

@@ -12,7 +12,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.errors import Exit
 from pipelines.flows.durations import parse
 from pipelines.jobs.commands.request import LIVE_RUN
@@ -151,7 +151,7 @@ def main(argv: Sequence[str]) -> int:
             return Exit.FINE
         bound = parse(given.on_silence) if given.on_silence else None
         found = look(given.flow, json.loads(given.seen), print)
-        found["alerts"] = [] if bound is None else alerts(given.flow, bound, wall_ticks())
+        found["alerts"] = [] if bound is None else alerts(given.flow, bound, wall_now())
         print(json.dumps(found))  # noqa: T201 - its output
     except Exception as error:  # noqa: BLE001 - the one place that catches
         code, line = exit_code_of(error)

@@ -13,7 +13,7 @@ from expectations import report
 from expectations.report.page import TEMPLATES
 from expectations.report.site import SiteFacts, render_index, site_verdict
 from expectations.report.words import counted
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.files import durable
 from pipelines.jobs.commands.report import INDEX, copy_rows, opened, page_name
 from pipelines.jobs.environment.settings import read_settings
@@ -75,7 +75,7 @@ def report_all(to: str | None, as_json: bool, echo: Callable[[str], None]) -> No
     settings = read_settings()
     folder = settings.home / "reports" / SITE if to is None else Path(to).absolute()
     site = Site(folder=folder, digests=_digests(folder / MADE))
-    now = wall_ticks()
+    now = wall_now()
     read = partial(_run, site, now)
     runs = tuple(readable(name, run, read) for name, run in runs_in(settings))
     facts = SiteFacts(runs=runs, made_at=now)

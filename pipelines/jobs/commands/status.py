@@ -6,9 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import TABLE_INFINITY, instant_text
 from pipelines.engine.commits.entry import CommitKind
-from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding, wall_ticks
+from pipelines.engine.commits.lease import LAPSES_AFTER, HolderStanding
 from pipelines.engine.commits.machine import Life
 from pipelines.jobs.environment.exits import named
 from pipelines.jobs.facts.buffers import buffer_lines, buffers_text
@@ -54,7 +55,7 @@ def show_all(as_json: bool, tell: Callable[[str], object]) -> None:  # noqa: FBT
     from pipelines.jobs.facts.home import need_lines, read_home, run_object
     from pipelines.jobs.proofs.certificates import kept_certificate
 
-    facts = read_home(read_settings(), wall_ticks(), flow_names(), kept_certificate)
+    facts = read_home(read_settings(), wall_now(), flow_names(), kept_certificate)
     tone, sentence = site_verdict(facts)
     if as_json:
         for told in (*map(run_object, facts.runs), {"verdict": tone.value, "sentence": sentence}):
@@ -89,7 +90,7 @@ def show_status(flow: str, run: str, as_json: bool, tell: Callable[[str], object
     """
     known = open_run(flow, run)
     # Reading takes a while, in which a driver renews its lease: that was not in the future.
-    facts = _with_red(known, status_of(known, wall_ticks())) | {"now_at": wall_ticks()}
+    facts = _with_red(known, status_of(known, wall_now())) | {"now_at": wall_now()}
     if as_json:
         tell(json.dumps(_readable(facts), ensure_ascii=False))
         return

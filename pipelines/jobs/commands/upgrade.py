@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.driver import held_log
 from pipelines.engine.commits.entry import FORMAT
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.log import CommitLog
 from pipelines.engine.commits.paths import table_name
 from pipelines.engine.commits.upgrade import OLDER, UpgradePlan, clear_carry_logs, upgrade, upgrade_plan
@@ -56,7 +56,7 @@ def _one(root: Path, name: str, run: str, dry_run: bool, echo: Callable[[str], N
         return
     with held_log(root, name, formats=FORMATS) as (log, token):
         _tell(root, run, upgrade_plan(root, log.state()), echo)
-        log.append(replace(upgrade(root, log.state(), token, wall_ticks()), token=token))
+        log.append(replace(upgrade(root, log.state(), token, wall_now()), token=token))
         clear_carry_logs(root)
     echo(f"run `{run}` of {name} has format {FORMAT} now; older versions can no longer write to it")
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from expectations import report
 from expectations.laws import BLOCKING, OF_FILES
 from expectations.report.calendar import WORST_FIRST, CalendarDay, CalendarState
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.history import CommitKind, State
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.quality import read_quality
 from pipelines.flows.grid import DAY, cuts_between
 from pipelines.jobs.facts.asked import (
@@ -140,7 +140,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         start=first,
         end=last,
         next_step=next_step(about, checks),
-        made_at=wall_ticks(),
+        made_at=wall_now(),
         sources=tuple(_sources(about)),
         ledger_counts=ledger_counts(about.known),
         commits=tuple(commit_facts(each, entry) for each in about.parts for entry in each.commits),
@@ -161,7 +161,7 @@ def read_live(about: Reported) -> report.ReportFacts:
         about: the whole run.
     """
     facts = read_overview(about, None).facts
-    now = facts.made_at or wall_ticks()
+    now = facts.made_at or wall_now()
     return replace(
         facts,
         next_step=about.known.command("status"),

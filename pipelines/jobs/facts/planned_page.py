@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from expectations.report.calendar import CalendarDay, CalendarState
 from expectations.report.plan import PlanFacts, PlanSpan
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.jobs.facts.overview import days_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def plan_facts(flow: Flow, run: str, plan: RunPlan, said: str, step: str) -> Pla
         left=len(plan.left),
         follow=sum(each.follows for each in plan.left),
         seconds=plan.seconds,
-        made_at=wall_ticks(),
+        made_at=wall_now(),
     )
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from expectations import report
 from expectations.decided import ACCEPTED
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.entry import LEDGER, CommitKind, State
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_of
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.quality import before, read_quality
@@ -43,13 +43,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("pulseline", "pyspark", "deltalake", "pyarrow", "numba", "numpy", "great-expectations")
 Span = tuple[int, int]
-
-ASIDE = {
-    "advance_time": "events behind a promise",
-    "merge": "rows too far ahead of their arrival",
-    "quarantine": "events that break a check",
-}
-"""What an operator sets aside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +135,7 @@ def read_facts(
     judged = before(told if known and is_told else narrowed(about, told), end)
     checks = [each for each in counting(about, judged) if start is None or start < each.end]
     first, last = about.bounds
-    now = wall_ticks()
+    now = wall_now()
     return report.ReportFacts(
         flow=flow.name,
         about=flow.about,
@@ -392,7 +385,7 @@ def _does(flow: Flow, name: str) -> str:
     """Say in words what the operator of a stream does."""
     if is_side(name):
         owner = flow.streams[main_of(name)]
-        return f"what {owner.name} set aside: {ASIDE[owner.operator]}"
+        return f"what {owner.name} set aside: {SPECS[owner.operator].aside}"
     words = stream_words(flow.streams[name])
     first = next(place for place, word in enumerate(words) if word.startswith("= "))
     return "; ".join(words[first : first + 2]).removeprefix("= ")

@@ -13,12 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.entry import CommitKind
 from pipelines.engine.commits.errors import LegGoneError
 from pipelines.engine.commits.file_lists import FileLists
 from pipelines.engine.commits.history import LogState, State
 from pipelines.engine.commits.instants import versions_now
-from pipelines.engine.commits.lease import seems_held, wall_ticks
+from pipelines.engine.commits.lease import seems_held
 from pipelines.engine.commits.leg_roots import (
     gone_legs,
     is_planned_in_legs,
@@ -469,7 +470,7 @@ class KnownRun:
     @property
     def is_driven(self) -> bool:
         """Say whether a driver is at work on the run."""
-        return seems_held(self.root, self.state.lease, wall_ticks())
+        return seems_held(self.root, self.state.lease, wall_now())
 
 
 def _newest(state: LogState) -> int:

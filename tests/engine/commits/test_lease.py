@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipelines.engine.columnar.clock import monotonic_now, wall_now
 from pipelines.engine.commits import lease, machine
 from pipelines.engine.commits.driver import CommitLog, open_driver
 from pipelines.engine.commits.errors import LeaseHeldError, LeaseLostError
@@ -79,7 +80,7 @@ def row(at: int = 0) -> Entry:
         (Renewal(3, 60 * SECOND), Life.UNTOLD, 41 * SECOND, HolderStanding.HELD),
         (Renewal(3, 0, "released"), Life.UNTOLD, 1, HolderStanding.RELEASED),
         (Renewal(3, 0, "released"), Life.GONE, 1, HolderStanding.RELEASED),
-        (Renewal(3, 0, "released", lease.monotonic_ticks()), Life.ALIVE, 1, HolderStanding.RELEASED),
+        (Renewal(3, 0, "released", monotonic_now()), Life.ALIVE, 1, HolderStanding.RELEASED),
         (Renewal(3, 0), Life.GONE, 1, HolderStanding.GONE),
         (Renewal(3, 0), Life.ALIVE, 31 * SECOND, HolderStanding.LAPSED),
         (Renewal(3, 86_400 * SECOND, "held", 0), Life.ALIVE, 0, HolderStanding.AHEAD),
@@ -92,7 +93,7 @@ def test_a_lease_is_told_at_a_glance_by_end_process_and_renewals(
 
 
 def test_what_lives_here_is_told_by_the_clock_of_this_boot_whatever_the_wall_clock_says() -> None:
-    fresh = Renewal(3, 86_400 * SECOND, "held", lease.monotonic_ticks())
+    fresh = Renewal(3, 86_400 * SECOND, "held", monotonic_now())
     assert Sight(row(), fresh, Life.ALIVE).standing(0) is HolderStanding.HELD
     assert Sight(row(), fresh, Life.ALIVE).standing(10 * 86_400 * SECOND) is HolderStanding.HELD
 
@@ -130,7 +131,7 @@ def test_a_holder_from_before_a_reboot_of_this_machine_is_gone() -> None:
 def test_another_machine_with_a_copy_of_the_machine_id_is_not_taken_for_a_reboot() -> None:
     me = lease.this_process()
     copied = replace(me, machine="other boot/1", machine_id="this")
-    assert lease.life(copied, replace(me, machine_id="this"), lease.wall_ticks()) is Life.UNTOLD
+    assert lease.life(copied, replace(me, machine_id="this"), wall_now()) is Life.UNTOLD
 
 
 def test_two_machines_without_an_id_are_not_one() -> None:
@@ -186,7 +187,7 @@ def test_a_machine_without_an_id_keeps_one_of_its_own(tmp_path: Path, monkeypatc
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
 def test_this_machine_and_its_boot_have_names() -> None:
     assert machine.process_space() == machine.process_space() != ""
-    assert 0 < machine.booted_at() < lease.wall_ticks()
+    assert 0 < machine.booted_at() < wall_now()
 
 
 def test_half_a_renewal_is_none(tmp_path: Path) -> None:
@@ -292,8 +293,8 @@ def begun_log(root: Path) -> CommitLog:
 def far(tmp_path: Path) -> Path:
     """Give a run whose lease is held by a process of another machine, with a clock that is a day ahead."""
     log = begun_log(tmp_path)
-    log.append(replace(row(lease.wall_ticks() + DAY), token=1))
-    lease.write_renewal(tmp_path, Renewal(1, lease.wall_ticks() + DAY, "held", lease.monotonic_ticks() + DAY))
+    log.append(replace(row(wall_now() + DAY), token=1))
+    lease.write_renewal(tmp_path, Renewal(1, wall_now() + DAY, "held", monotonic_now() + DAY))
     return tmp_path
 
 
@@ -306,7 +307,7 @@ def sooner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def renewing(root: Path, state: str = "held", after: float = 0.3) -> threading.Timer:
     """Renew the lease of `far` after some seconds, as its process would."""
-    renewal = Renewal(1, lease.wall_ticks() + DAY + SECOND, state, lease.monotonic_ticks() + DAY + SECOND)
+    renewal = Renewal(1, wall_now() + DAY + SECOND, state, monotonic_now() + DAY + SECOND)
     timer = threading.Timer(after, lease.write_renewal, (root, renewal))
     timer.start()
     return timer
@@ -397,7 +398,7 @@ def test_a_driver_that_wakes_while_it_is_watched_keeps_its_lease(
     tmp_path: Path, held: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held.send_signal(signal.SIGSTOP)
-    asleep = Renewal(1, lease.wall_ticks() - DAY, "held", lease.monotonic_ticks() - 31 * SECOND)
+    asleep = Renewal(1, wall_now() - DAY, "held", monotonic_now() - 31 * SECOND)
     lease.write_renewal(tmp_path, asleep)
     monkeypatch.setattr(lease, "LOOK_EVERY", SECOND // 20)
     woken: list[str] = []
@@ -436,7 +437,7 @@ def test_a_lease_from_before_a_reboot_is_taken_at_once(tmp_path: Path) -> None:
     before = replace(me, machine="11111111-2222/4026531836", machine_id=machine.machine_id() or "this")
     booted = machine.booted_at() - 60 * SECOND
     log.append(replace(row(booted), token=1, detail=before.facts()))
-    lease.write_renewal(tmp_path, Renewal(1, booted + 5 * SECOND, "held", lease.monotonic_ticks() + DAY))
+    lease.write_renewal(tmp_path, Renewal(1, booted + 5 * SECOND, "held", monotonic_now() + DAY))
     told: list[str] = []
     with open_driver(tmp_path, flow="numbers", tell=told.append) as driver:
         assert driver.token == 2
@@ -447,8 +448,8 @@ def test_a_lease_from_before_a_reboot_is_taken_at_once(tmp_path: Path) -> None:
 def test_a_home_of_an_earlier_version_whose_driver_is_on_another_boot_opens(tmp_path: Path) -> None:
     log = begun_log(tmp_path)
     facts = {"host": socket.gethostname(), "machine": "11111111-2222/4026531836", "pid": 1, "started": 5}
-    log.append(replace(row(lease.wall_ticks() + DAY), token=1, detail=facts))
-    lease.renewal_path(tmp_path).write_text(f'{{"token": 1, "renewed": {lease.wall_ticks() + DAY}, "state": "held"}}')
+    log.append(replace(row(wall_now() + DAY), token=1, detail=facts))
+    lease.renewal_path(tmp_path).write_text(f'{{"token": 1, "renewed": {wall_now() + DAY}, "state": "held"}}')
     with open_driver(tmp_path, flow="numbers", tell=lambda _: None) as driver:
         assert driver.token == 2
 

@@ -17,9 +17,9 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.columnar.columns import TIME, ticks
 from pipelines.engine.commits.history import State
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import ForeignWriteError, QualityLostError, landed_path, stream_path
 from pipelines.engine.commits.quality import quality_path, read_quality
 from pipelines.engine.commits.readers import log_state, rows_of
@@ -436,7 +436,7 @@ def test_rows_that_somebody_else_changed_in_a_table_are_not_what_was_published(
         assert printed.splitlines()[-1] == "next: pulseline doctor tiny --deep --repair"
     show_status("tiny", "main", as_json=False, tell=house.tell)
     assert re.search(r"damaged +streams/punctual: [A-Z]+ in version \d+ is not ours and \w+ \w+", house.text)
-    (told,) = read_home(read_settings(), wall_ticks(), ["tiny"], lambda _: None).runs
+    (told,) = read_home(read_settings(), wall_now(), ["tiny"], lambda _: None).runs
     assert any("streams/punctual: " in need.words and " is not ours and " in need.words for need in told.needs)
     with pytest.raises(JobError, match=r"streams/punctual: .* doctor tiny --repair puts the rows of the run back"):
         report_flow("tiny", None, "main", as_json=False, echo=house.tell)

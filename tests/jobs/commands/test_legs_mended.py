@@ -11,11 +11,11 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits import housekeeping
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.errors import LegGoneError, LegMixedError, LegsLostError
 from pipelines.engine.commits.history import State
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.leg_roots import leg_root, note_legs
 from pipelines.engine.commits.paths import (
     FILE,
@@ -770,7 +770,7 @@ def test_a_file_that_was_changed_under_a_run_in_legs_is_told_to_be_put_back(regi
     before = file.read_text()
     file.write_text(before.replace("6h", "2h"))
     assert file.read_text() != before
-    facts = status_of(open_run("tiny", "main"), wall_ticks())
+    facts = status_of(open_run("tiny", "main"), wall_now())
     assert facts["edited"]
     assert facts["next"].startswith("put the flow's file back as it was, then pulseline ")
     show_status("tiny", "main", False, regional.tell)  # noqa: FBT003 - the command's flag

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits import lease as leases
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.history import LogState, Span, State
@@ -311,7 +312,7 @@ def test_a_lease_whose_process_is_gone_or_silent_is_free(house: House) -> None:
     assert row is not None
     write_renewal(house.root, Renewal(row.token, row.at))
     late = with_holder(pid=2**22 + 1)
-    assert status_of(late, leases.wall_ticks())["lease"]["standing"] == "gone"
+    assert status_of(late, wall_now())["lease"]["standing"] == "gone"
     silent = with_holder(machine="elsewhere")
     assert status_of(silent, row.at + leases.LAPSES_AFTER + 1)["lease"]["standing"] == "lapsed"
     assert status_of(silent, row.at + 1)["lease"]["standing"] == "held"
@@ -336,7 +337,7 @@ WATCHES = "the next run watches it for 30 s and takes it if it does not renew"
     ],
 )
 def test_the_words_about_a_lease_say_what_is_seen(standing: str, process: str, away: int, expected: str) -> None:
-    now = leases.wall_ticks() // 1_000_000 * 1_000_000
+    now = wall_now() // 1_000_000 * 1_000_000
     since, renewed = now - 3_600_000_000, now + away * 1_000_000
     holder = {"pid": 7, "host": "there"}
     told = {"standing": standing, "holder": holder, "since_at": since, "renewed_at": renewed, "process": process}

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from expectations.report import render
 from expectations.report.site import render_index
 from pipelines.cli import app
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.lease import wall_ticks
 from pipelines.engine.commits.paths import stream_path
 from pipelines.engine.commits.quality import write_quality
 from pipelines.jobs.commands.status import show_all
@@ -120,7 +120,7 @@ def test_only_flows_that_may_be_seen_are_on_a_page_that_is_asked_for_again(house
     house.backfill("2013-01-01", "2013-01-02")
 
     def page(*only: str) -> str:
-        facts = read_home(read_settings(), wall_ticks(), flow_names(), lambda _: None, only)
+        facts = read_home(read_settings(), wall_now(), flow_names(), lambda _: None, only)
         return render_index(facts, 15)
 
     assert 'Made anew every 15 s: <a href="?still">let it stand</a>' in page("tiny")

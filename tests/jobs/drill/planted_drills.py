@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.engine.columnar.clock import WallClock
+from pipelines.engine.columnar.clock import WallClock, wall_now
 from pipelines.engine.commits import delta_log, lease
 from pipelines.engine.commits.driver import Driver
 from pipelines.engine.commits.history import settled_text
-from pipelines.engine.commits.lease import HolderStanding, look, wall_ticks
+from pipelines.engine.commits.lease import HolderStanding, look
 from pipelines.jobs.drill import commanded, failing, stepped
 from pipelines.jobs.drill.acts import asked_second
 from pipelines.jobs.drill.failing import FailingCall, Fault, How
@@ -78,7 +78,7 @@ def by_the_wall(root: Path, flow: str) -> str:
     """Judge a lease by one's own wall clock."""
 
     def is_held(root: Path, row: Entry, seen_from: Holder, _: Callable[[str], Any]) -> bool:
-        return look(root, row, seen_from).standing(wall_ticks()) is HolderStanding.HELD
+        return look(root, row, seen_from).standing(wall_now()) is HolderStanding.HELD
 
     lease.is_held = is_held  # type: ignore[assignment]
     lease.Sight.renews = False  # type: ignore[assignment,method-assign]

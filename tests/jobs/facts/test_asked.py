@@ -14,7 +14,7 @@ from expectations.report.calendar import CalendarState
 from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
-from pipelines.engine.commits.lease import wall_ticks
+from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.quality import read_quality, write_quality
 from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
@@ -309,7 +309,7 @@ def test_what_days_break_together_reddens_none_of_them_and_is_told_by_status_and
     (need,) = red_days(open_run("tiny", "main"))
     assert need.words.startswith("Tue 1 Jan 2013 to Thu 3 Jan 2013 together do not hold: punctual: ")
     assert need.command == "pulseline check tiny --start 2013-01-01 --end 2013-01-04"
-    assert need.words in [each.words for each in stands(overview, overview.facts, wall_ticks()).needs]
+    assert need.words in [each.words for each in stands(overview, overview.facts, wall_now()).needs]
     # What a day was asked by itself is its own.
     check_flow("tiny", DAYS[0], DAYS[1], None, "main", as_json=False, echo=house.tell)
     states = [day.state for day in read_overview(about(), None).facts.calendar]
