@@ -9,7 +9,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from docs.measure_house import PACKAGES, arrows_back, circles, files, names_of_several, rooms_table, touched
+from docs.measure_house import PACKAGES, arrows_back, circles, files, names_of_several, naming, rooms_table, touched
 from docs.measure_walk import walk
 from docs.site.pages import MADE
 
@@ -17,6 +17,9 @@ MAKE = "run: .venv/bin/python -m docs.measure_house write"
 PAGE = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 PARTS = {found[2]: found[0].removeprefix(found[1]).removesuffix(found[3]).strip() for found in MADE.finditer(PAGE)}
 NUMBER = re.compile(r"\d[\d,]*")
+STATELESS = ("shift_time", "alter_duration", "filter", "project")
+FEW = ("union", "join", "window", "deduplicate", "quarantine")
+"""Operators under CTIs, and the one that goes by checks: at most five files know each."""
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +74,18 @@ def test_the_table_says_how_many_files_each_thing_touches(known: dict[str, dict[
 
 
 def test_what_touches_many_files_is_kept_to_few(known: dict[str, dict[str, list[str]]]) -> None:
-    stateless = ("shift_time", "alter_duration", "filter")
-    assert {name: files for name in stateless if len(files := known["operator"][name]) > 3} == {}
-    under_ctis = ("union", "join", "window", "deduplicate")
-    assert {name: files for name in under_ctis if len(files := known["operator"][name]) > 5} == {}
+    assert {name: files for name in STATELESS if len(files := known["operator"][name]) > 3} == {}
+    assert {name: files for name in FEW if len(files := known["operator"][name]) > 5} == {}
+    assert {name: files for name, files in known["source"].items() if len(files) > 4} == {}
+
+
+def test_every_operator_that_passes_rows_one_by_one_is_kept_to_three_files() -> None:
+    found = {name.removeprefix("pipelines.operators.") for name in naming(r"\nclass \w+\(Passing\)", files())}
+    assert found - {"loop"} == set(STATELESS), "a loop is a module that goes round, which flows and tables know"
+
+
+def test_what_time_it_is_is_asked_at_one_place() -> None:
+    assert naming(r"\btime\.(time|monotonic)_ns\(|\btime\.time\(", files()) == ["pipelines.engine.columnar.clock"]
 
 
 def test_a_parameter_is_in_the_hands_of_at_most_six_modules_and_in_two_shapes() -> None:
