@@ -52,6 +52,7 @@ class CtiPart(StrEnum):
 
     POLICIES = "policies"
     OPERATORS = "operators"
+    DUPLICATES = "duplicates"
 
 
 @app.command("all", epilog="Example: `pulseline bench all --only commands --only interval`")
@@ -210,7 +211,7 @@ def bench_cti(
     part: Annotated[list[CtiPart] | None, typer.Option(help="Only this part; may be given again.")] = None,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
-    """Measure policies and shapes of CTIs, windows and joins beside Spark over the same rows (20 minutes)."""
+    """Measure CTIs, windows, joins and what takes out rows that come twice, beside Spark over the same (20 minutes)."""
     from pipelines.jobs.bench.cti import bench_cti as measure
 
     parts = tuple(each.value for each in part or CtiPart)

@@ -1,4 +1,4 @@
-"""`pulseline bench cti`: promises, windows and joins beside Spark's shuffle and sort, and its SQL, in one run."""
+"""`pulseline bench cti`: promises, windows, joins and `deduplicate` beside Spark's sort, and its SQL, in one run."""
 
 from __future__ import annotations
 
@@ -173,12 +173,12 @@ def bench_cti(  # noqa: PLR0913 - as the command has it
     echo: Callable[[str], None],
     repeats: int = REPEATS,
 ) -> int:
-    """Measure policies and shapes of promises, and the operators behind them.
+    """Measure policies and shapes of promises, the operators behind them, and what takes out rows that come twice.
 
     Args:
         rows: how many generated rows.
         keys: how many keys they have.
-        parts: of policies, operators.
+        parts: of policies, operators, duplicates.
         as_json: one object a line instead of words.
         echo: where lines go.
         repeats: how often each is measured, after once for warmth.
@@ -187,7 +187,7 @@ def bench_cti(  # noqa: PLR0913 - as the command has it
         0, or 1 where a target is not held or an answer is wrong.
     """
     engine = SparkEngine("local[2]", Path(tempfile.gettempdir()) / "pulseline-bench-spark.log")
-    measures = {"policies": policies, "operators": operators}
+    measures = {"policies": policies, "operators": operators, "duplicates": duplicates}
     if not as_json:
         echo(f"{rows:,} rows, {keys:,} keys, 4 buckets; medians of {repeats}, warm; {versions_text()}")
     with tempfile.TemporaryDirectory(prefix="pulseline-bench-") as folder:
@@ -230,6 +230,30 @@ def operators(bench: CtiBench, repeats: int) -> Iterator[BenchFigure]:
         yield bench.figure(f"Spark's {name}, into Parquet", spark)
         yield bench.figure(f"{name}, with letting rows in", whole, "s", "Spark's", spark, OPERATOR_TARGET)
         yield bench.figure("  of it more than a run that only lets rows in", alone, "s", "Spark's", spark)
+
+
+def duplicates(bench: CtiBench, repeats: int) -> Iterator[BenchFigure]:
+    """Hold `deduplicate`, from the landing into committed tables, against Spark's `dropDuplicates` into Parquet.
+
+    Spark compares all rows of the batch with all others, ours remembers a minute of them, and writes a line in the
+    ledger for each that it takes out. Here both come to the same rows.
+    """
+    feed = bench.feed(Shape.POINT)
+    feed.repeat()
+    took, ours = run(bench.engine, feed, feed.once(), "out", ("amount",), repeats)
+    spark, right = dropped(bench.engine, feed, repeats)
+    yield from bench.judged("deduplicate", ours, right)
+    yield bench.figure("Spark's dropDuplicates, into Parquet", spark)
+    yield bench.figure("deduplicate, within a minute", took, "s", "Spark's", spark)
+
+
+def dropped(engine: SparkEngine, feed: Lifetimes, repeats: int) -> tuple[float, CtiAnswer]:
+    """Have Spark take out the rows that come again and write the others; give seconds, and its answer."""
+    session, theirs = engine.session(), str(feed.folder / "theirs")
+    once = session.read.parquet(str(feed.folder / "repeated.parquet")).dropDuplicates(["device", "id"])
+    took = median_seconds(lambda: once.write.mode("overwrite").parquet(theirs), repeats)
+    [(rows, added)] = session.read.parquet(theirs).selectExpr("count(*)", "sum(amount)").collect()
+    return took, CtiAnswer(int(rows), float(added or 0))
 
 
 def related(engine: Engine, feed: Lifetimes, relation: Relation, repeats: int) -> tuple[float, float, CtiAnswer]:

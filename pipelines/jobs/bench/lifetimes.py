@@ -1,4 +1,4 @@
-"""Events that last, of every shape and many keys: what CTIs, windows and joins are measured with."""
+"""Events of every shape and many keys: what CTIs, windows, joins and `deduplicate` are measured with."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ BETWEEN = 1 << 13
 """Rows from a start edge to its end edge."""
 EVERY, DELAY = 10, 5
 """A CTI of a key after so many events, and by how many seconds it is held back."""
+AGAIN_SHARE, AGAIN = 10, 5 * TICKS_PER_SECOND
+"""One row of so many comes again, so many ticks after it came first."""
 SOURCE = {
     Shape.POINT: "time: time",
     Shape.INTERVAL: "shape: interval, time: time, end: until",
@@ -76,6 +78,24 @@ class Lifetimes:
         odd = pc.equal(pc.bit_wise_and(rows["amount"], 1), 1)
         pq.write_table(rows.filter(odd), self.folder / "odd.parquet")
         pq.write_table(rows.filter(pc.invert(odd)), self.folder / "even.parquet")
+
+    def repeat(self) -> None:
+        """Write the rows, numbered and in order of arrival, as the file `repeated`: one in ten comes twice."""
+        rows = pq.read_table(self.file)
+        rows = rows.append_column("id", pa.array(np.arange(rows.num_rows)))
+        seen = np.asarray(rows["seen"].cast(pa.int64()))
+        twice = np.flatnonzero((np.arange(rows.num_rows) % AGAIN_SHARE == 0) & (seen + AGAIN < self.span[1]))
+        arrivals = np.concatenate([seen, seen[twice] + AGAIN])
+        both = pa.concat_tables([rows, rows.take(pa.array(twice))])
+        both = both.set_column(both.schema.get_field_index("seen"), "seen", times(arrivals))
+        pq.write_table(both.take(pa.array(np.argsort(arrivals, kind="stable"))), self.folder / "repeated.parquet")
+
+    def once(self) -> Flow:
+        """Read a flow from which each row of `repeated` leaves once, as the stream `out`."""
+        source = f"{{feed: {{parquet: repeated.parquet}}, key: device, {SOURCE[self.shape]}, arrival: seen}}"
+        text = f"flow: bench\nbuckets: 4\nsources:\n  repeated: {source}\nstreams:\n"
+        (self.folder / "flow.yaml").write_text(text + "  out: {deduplicate: repeated, on: [id], within: 60s}\n")
+        return read_flow(self.folder / "flow.yaml", {})
 
 
 def record_lifetimes(folder: Path, rows: int, keys: int, shape: Shape) -> Lifetimes:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from pipelines.engine.columnar.columns import ticks
 from pipelines.engine.commits.readers import read_stream
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.jobs.bench.cti import LATES, RELATIONS, CtiBench, Relation, asked, related, rightly_kept, run
+from pipelines.jobs.bench.cti import LATES, RELATIONS, CtiBench, Relation, asked, dropped, related, rightly_kept, run
 from pipelines.jobs.bench.cti import CtiAnswer as Total
 from pipelines.jobs.bench.figures import BenchFigure, tell_figures
-from pipelines.jobs.bench.generated import Recorded, chunks, record
+from pipelines.jobs.bench.generated import APART, Recorded, chunks, record
 from pipelines.jobs.bench.heartbeat import SLACK
-from pipelines.jobs.bench.lifetimes import record_lifetimes
+from pipelines.jobs.bench.lifetimes import AGAIN, AGAIN_SHARE, Lifetimes, record_lifetimes
 from pipelines.jobs.bench.peers import beating
 from pipelines.jobs.bench.punctuate import PunctuateBench, backfilled, from_files, on_spark, scanned, streamed
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
@@ -188,6 +189,29 @@ def test_windows_and_joins_give_what_the_sql_gives(
 
     assert ours.rows > KEYS
     assert ours.is_near(right)
+
+
+def repeated(folder: Path) -> Lifetimes:
+    feed = record_lifetimes(folder / "feed", ROWS, KEYS, Shape.POINT)
+    feed.repeat()
+    return feed
+
+
+def test_what_comes_twice_is_there_and_leaves_once(tmp_path: Path) -> None:
+    feed = repeated(tmp_path)
+    there = pq.read_table(feed.folder / "repeated.parquet")
+    _, ours = run(CoreEngine(), feed, feed.once(), "out", ("amount",), 0)
+
+    assert there.num_rows == ROWS + (ROWS - AGAIN // APART) // AGAIN_SHARE
+    assert there.equals(there.sort_by("seen"))
+    assert ours == Total(ROWS, float(pc.sum(pq.read_table(feed.file)["amount"]).as_py()))
+
+
+@pytest.mark.exhaustive
+def test_what_comes_twice_leaves_once_as_spark_has_it(spark: LentSpark, tmp_path: Path) -> None:
+    feed = repeated(tmp_path)
+
+    assert dropped(spark, feed, 1)[1] == run(CoreEngine(), feed, feed.once(), "out", ("amount",), 0)[1]
 
 
 def test_a_sum_that_is_wrong_is_told(spark: LentSpark, tmp_path: Path) -> None:
