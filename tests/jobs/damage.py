@@ -48,4 +48,4 @@ def with_another_page_header(file: Path) -> None:
 
 def as_older_code_wrote(patch: pytest.MonkeyPatch) -> None:
     """Have no name of a file tell the sum of its bytes."""
-    patch.setattr("pipelines.engine.files.summed.SUMMED", re.compile("$^"))
+    patch.setattr("pipelines.engine.files.checksums.SUMMED", re.compile("$^"))

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from pipelines.engine.files.checksums import as_written, require_as_written
 from pipelines.engine.files.stored import each_at_once, for_arrow, is_stored, path_of
-from pipelines.engine.files.summed import as_written, require_as_written
 from pipelines.errors import PulselineError
 
 if TYPE_CHECKING:

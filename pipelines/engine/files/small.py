@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.engine.files.checksums import as_written, summed_name
 from pipelines.engine.files.parquet import size_of
 from pipelines.engine.files.stored import each_at_once, is_stored
-from pipelines.engine.files.summed import as_written, summed_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,9 @@ from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import ContentHash, content_hash
 from pipelines.engine.columnar.keys import bucket_of, canonical_keys
 from pipelines.engine.files.background import Turns
+from pipelines.engine.files.checksums import SummedFile
 from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.stored import is_stored
-from pipelines.engine.files.summed import SummedFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,9 +13,9 @@ import pytest
 from pipelines.engine.commits.paths import ActiveFile
 from pipelines.engine.commits.readers import CarryFiles
 from pipelines.engine.commits.settling import write_together
+from pipelines.engine.files.checksums import SUMMED, SummedFile
 from pipelines.engine.files.parquet import FileDamagedError, damage_of, dataset, read_rows
 from pipelines.engine.files.small import write_summed
-from pipelines.engine.files.summed import SUMMED, SummedFile
 from pipelines.engine.files.writing import TableFile
 from tests.jobs.damage import with_another_name
 
