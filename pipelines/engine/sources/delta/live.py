@@ -23,7 +23,7 @@ from pipelines.engine.sources.delta.errors import (
     VersionsGoneError,
 )
 from pipelines.engine.sources.delta.log import Log
-from pipelines.engine.sources.delta.removed import taken_away, told_commit
+from pipelines.engine.sources.delta.removals import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
 from pipelines.engine.sources.live import ComesOnce, Gathered, arrived_rows, landed_payload, terms_of
 from pipelines.engine.sources.opening import Loss

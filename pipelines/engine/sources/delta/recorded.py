@@ -19,7 +19,7 @@ from pipelines.engine.sources.delta.errors import (
     VersionsGoneError,
 )
 from pipelines.engine.sources.delta.log import Log
-from pipelines.engine.sources.delta.removed import taken_away, told_commit
+from pipelines.engine.sources.delta.removals import taken_away, told_commit
 from pipelines.engine.sources.delta.rows import rows_of
 from pipelines.engine.sources.files import bytes_of
 from pipelines.engine.sources.recorded_feed import recorded
