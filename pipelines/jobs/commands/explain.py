@@ -18,7 +18,7 @@ from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.flows.grid import instant_of
 from pipelines.flows.model import main_of
 from pipelines.jobs.environment.errors import WrongUse
-from pipelines.jobs.facts.crossed import crossing
+from pipelines.jobs.facts.crossings import crossing
 from pipelines.jobs.facts.live import Tail
 from pipelines.jobs.facts.owners import LandedThere, read_by
 from pipelines.jobs.facts.pages import ledger_pages
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from pipelines.jobs.facts.crossed import CrossedQueue
+    from pipelines.jobs.facts.crossings import CrossedQueue
     from pipelines.jobs.facts.owners import Owners
 
     Tell = Callable[[str], object]
