@@ -137,7 +137,7 @@ def check(
 ) -> int:
     """Judge published rows, or one commit before it is published, by the flow's expectations."""
     from pipelines.jobs.commands.check import check_flow
-    from pipelines.jobs.facts.recomputed import sample_of
+    from pipelines.jobs.facts.recomputation import sample_of
 
     return check_flow(flow, start, end, commit, run, as_json, tell, sample_of(sample, seed, deep=deep))
 

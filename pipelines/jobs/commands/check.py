@@ -31,7 +31,7 @@ from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.home import red_or_lost
-from pipelines.jobs.facts.recomputed import recomputed
+from pipelines.jobs.facts.recomputation import recomputed
 from pipelines.jobs.facts.told_at_landing import landings_told
 from pipelines.jobs.facts.unchanged import FOREIGN, unchanged_in
 from pipelines.jobs.facts.usual import usual
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pipelines.engine.commits.history import LogState
     from pipelines.flows.model import Flow
     from pipelines.jobs.environment.settings import Settings
-    from pipelines.jobs.facts.recomputed import DeepSample
+    from pipelines.jobs.facts.recomputation import DeepSample
     from pipelines.jobs.facts.views import Parts
     from pipelines.jobs.runs.known import KnownRun
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from expectations.laws import OF_INTERVALS
 from pipelines.engine.commits.quality import read_quality
 from pipelines.jobs.commands.check import check_flow
-from pipelines.jobs.facts.recomputed import sample_of
+from pipelines.jobs.facts.recomputation import sample_of
 from tests.jobs.regional import taken, wanted
 
 if TYPE_CHECKING:

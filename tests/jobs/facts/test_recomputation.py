@@ -23,7 +23,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.jobs.commands import check as checking
 from pipelines.jobs.commands.check import check_flow, check_span
 from pipelines.jobs.environment.errors import JobError, WrongUse
-from pipelines.jobs.facts.recomputed import DeepSample, recomputed, sample_of
+from pipelines.jobs.facts.recomputation import DeepSample, recomputed, sample_of
 from pipelines.jobs.facts.views import JudgedCommits, JudgedPart
 from tests.jobs.damage import as_older_code_wrote, with_another_name
 from tests.laws.regional import apart, in_regions
