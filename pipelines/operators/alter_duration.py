@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.operators.passing import Passing, TimeChange
+from pipelines.operators.pass_through import Passing, TimeChange
 from pipelines.operators.plain_words import spoken
 from pipelines.operators.rows import MAX_TIME, MIN_TIME, Policy, PolicyError
 

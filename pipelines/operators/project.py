@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.operators.passing import Passing
+from pipelines.operators.pass_through import Passing
 from pipelines.operators.rows import Policy, PolicyError
 
 if TYPE_CHECKING:

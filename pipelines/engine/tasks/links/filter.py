@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.engine.tasks.links.expressions import ExpressionLink, result_type_of
 from pipelines.engine.tasks.payload import PayloadError
-from pipelines.operators.passing import REFUSED
+from pipelines.operators.pass_through import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ from pipelines.engine.tasks.turns import TurnsOfFlow
 from pipelines.flows.feeds.spec import NOWHERE
 from pipelines.flows.model import Flow, Source, Stream
 from pipelines.operators.interleave import InterleavePolicy
-from pipelines.operators.passing import TOO_OFTEN
+from pipelines.operators.pass_through import TOO_OFTEN
 from pipelines.operators.rows import Kind
 from pipelines.operators.scan import NO_BLIND
 
