@@ -85,7 +85,7 @@ def show(
 @guarded
 def expect(
     flow: FlowName,
-    stream: Annotated[str, typer.Argument(help="Name of a stream or source.")],
+    stream: Annotated[str, typer.Argument(help="A source, a stream, or `<stream>.diverted`, `<stream>.quarantined`.")],
     run: Run = "main",
     as_json: AsJson = False,  # noqa: FBT002
 ) -> None:

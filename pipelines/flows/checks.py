@@ -21,17 +21,20 @@ from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.expressions import ExpressionError, parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
 from pipelines.flows.offered import offers
+from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from pipelines.flows.document import Tree
     from pipelines.flows.known_columns import KnownColumns
-    from pipelines.flows.model import Flow
+    from pipelines.flows.model import Flow, Stream
     from pipelines.flows.offered import Argument, Offer
     from pipelines.flows.section import Section
 
 KEY = "expect"
+SIDES = "sides"
+"""Under a stream: what is said of those that its operator sets aside."""
 BESIDE = ("severity", "where", "owner", "remedy")
 """What is said beside the expectation and its arguments."""
 TYPED = "`{name}: {{column: <column>, …}}`"
@@ -90,6 +93,30 @@ def read_checks(section: Section, table: str, flow: Flow, *, behind: bool = Fals
         raise section.wrong(KEY, f"{len(tree.items)} checks", f"at most {MOST}")
     read = [_read(item_of(section, item), table, flow, behind=behind) for item in tree.items]
     return tuple(_labelled(read))
+
+
+def read_checks_of_sides(section: Section, stream: Stream, flow: Flow) -> Iterator[tuple[str, tuple[Check, ...]]]:
+    """Read what a stream says under `sides`: checks of each stream that its operator sets aside, by its name.
+
+    Raises:
+        FlowError: nothing is set aside, or nothing of that name; and as `read_checks`.
+    """
+    if not section.has(SIDES):
+        return
+    known = {name.removeprefix(f"{stream.name}."): name for name in stream.sides}
+    if not known:
+        chosen = SPECS[stream.operator].sets_aside
+        expected = f"`{chosen}: divert`, which sets rows aside, or no `{SIDES}`" if chosen else f"no `{SIDES}`"
+        raise section.wrong(SIDES, f"`{SIDES}` where no row is set aside", expected)
+    what = f"`{SIDES}` of {section.what}"
+    inside = section.inner(SIDES, what, f"`{{{next(iter(known))}: {{{KEY}: [<checks>]}}}}`")
+    inside.only(known)
+    for word in inside.tree.entries:
+        side = inside.inner(word, f"`{word}` under {what}", f"`{{{KEY}: [<checks>]}}`")
+        side.only((KEY,))
+        if not side.has(KEY):
+            raise side.wrong(None, f"no `{KEY}`", f"`{KEY}: [<checks>]`")
+        yield known[word], read_checks(side, known[word], flow)
 
 
 def item_of(section: Section, item: Tree) -> Section:

@@ -261,11 +261,11 @@ class Flow:
     modules: tuple[ModuleUse, ...] = field(default=(), compare=False)
     """Where modules were pasted; their streams stand among the others."""
     expect: Mapping[str, tuple[Check, ...]] = field(default_factory=dict, compare=False)
-    """By source or stream, what its team expects of its rows. No part of what the flow means."""
+    """By source, stream or side stream, what its team expects of its rows. No part of what the flow means."""
 
     def where(self, name: str) -> str:
-        """Say in which file a source or stream stands, and in which line where that is known."""
-        return self.said_at.get(name) or self.file or self.name
+        """Say in which file a source or stream stands, and in which line where that is known; a side with its own."""
+        return self.said_at.get(main_of(name)) or self.file or self.name
 
     @property
     def regions(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pipelines.flows.checks import read_checks
+from pipelines.flows.checks import read_checks, read_checks_of_sides
 from pipelines.flows.dividing import divided, said_once
 from pipelines.flows.document import load
 from pipelines.flows.durations import spell
@@ -230,8 +230,12 @@ def _said_at(sections: Mapping[str, Section], pasted: Pasted) -> dict[str, str]:
 
 
 def _expected(sections: Mapping[str, Section], flow: Flow) -> dict[str, tuple[Check, ...]]:
-    """Read what is expected of rows, by source and stream."""
-    found = {name: read_checks(section, name, flow) for name, section in sections.items()}
+    """Read what is expected of rows, by source, stream and side stream."""
+    found: dict[str, tuple[Check, ...]] = {}
+    for name, section in sections.items():
+        found[name] = read_checks(section, name, flow)
+        if name in flow.streams:
+            found |= read_checks_of_sides(section, flow.streams[name], flow)
     return {name: checks for name, checks in found.items() if checks}
 
 

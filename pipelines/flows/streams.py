@@ -32,8 +32,8 @@ WRITTEN = tuple(name for name, spec in SPECS.items() if spec.written)
 """The operators that a stream may name."""
 MAX_OPEN = 1_000_000
 """Open events of one timeline, where the flow does not say."""
-EXPECT = "expect"
-"""Under every operator: what must hold of its rows. See `checks`."""
+CHECKED = ("expect", "sides")
+"""Under every operator: what must hold of its rows, and of those that it sets aside. See `checks`."""
 WHOLE_KEY = "key"
 """`by: key`: one timeline for each key of the input."""
 
@@ -82,7 +82,7 @@ def draft(section: Section, name: str) -> Draft:
     """
     operator = _operator(section)
     spec = SPECS[operator]
-    section.only((operator, *spec.keys, EXPECT), LATER)
+    section.only((operator, *spec.keys, *CHECKED), LATER)
     inputs = () if spec.inputs == "none" else section.names(operator)
     if spec.inputs == "ports":
         _check_ports(section, inputs)

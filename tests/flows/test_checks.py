@@ -107,3 +107,72 @@ def test_truth_is_no_number_and_columns_of_unlike_kinds_are_not_held_against_eac
         "`a`, which is a number, held against `b`, which is a truth,",
         "columns of one kind",
     )
+
+
+NOT_NULL = "expect_column_values_to_not_be_null"
+ASIDE = """\
+  beating: {{heartbeat: d, interval: 10m}}
+  ordered: {{merge: beating, ports_by: {{origin: [EWR, JFK]}}, ahead: {ahead}}}
+  punctual:
+    advance_time: ordered
+    every: {{events: 50}}
+    late: {late}
+    {said}
+  clean:
+    quarantine: punctual
+    expect: [{{{check}: {{column: carrier}}}}]
+    {of_clean}
+"""
+
+
+def aside(said: str = "", of_clean: str = "", late: str = "divert", ahead: str = "drop") -> str:
+    """Give streams that set rows aside, and what they say of them."""
+    return ASIDE.format(said=said, of_clean=of_clean, late=late, ahead=ahead, check=NOT_NULL)
+
+
+def test_what_is_set_aside_has_checks_of_its_own(read: Read) -> None:
+    found = read(
+        streams=aside(
+            f"sides: {{diverted: {{expect: [{{{NOT_NULL}: {{column: carrier}}, severity: warning}}]}}}}",
+            "sides:\n      quarantined:\n        expect:\n          "
+            "- expect_column_values_to_match_regex: {column: broken, regex: carrier}",
+        )
+    )
+
+    assert {table: [each.label for each in checks] for table, checks in found.expect.items()} == {
+        "punctual.diverted": [f"{NOT_NULL}(carrier)"],
+        "clean": [f"{NOT_NULL}(carrier)"],
+        "clean.quarantined": ["expect_column_values_to_match_regex(broken)"],
+    }
+    assert found.expect["punctual.diverted"][0].severity == "warning"
+    assert found.where("punctual.diverted") == found.where("punctual")
+
+
+@pytest.mark.parametrize(
+    ("streams", "says"),
+    [
+        (
+            aside("sides: {divertd: {expect: []}}"),
+            "unknown key `divertd` in `sides` of stream `punctual`, expected `diverted`; did you mean `diverted`",
+        ),
+        (aside("sides: {quarantined: {expect: []}}"), "unknown key `quarantined` in `sides` of stream `punctual`"),
+        (
+            aside("sides: {diverted: {expect: []}}", late="drop"),
+            "`sides` where no row is set aside in stream `punctual`, expected `late: divert`",
+        ),
+        (aside("sides: [diverted]"), "expected `{diverted: {expect: [<checks>]}}`"),
+        (aside("sides: {diverted: {}}"), "no `expect` in `diverted` under `sides` of stream `punctual`"),
+        (aside("sides: {diverted: {expct: []}}"), "did you mean `expect`"),
+        (aside("sides: {diverted: {expect: [{expect_column_values_to_be_nul: {column: n}}]}}"), "did you mean"),
+        (aside("side: {diverted: {expect: []}}"), "did you mean `sides`"),
+        (
+            aside().replace("interval: 10m", "interval: 10m, sides: {diverted: {expect: []}}"),
+            "`sides` where no row is set aside in stream `beating`, expected no `sides`",
+        ),
+    ],
+)
+def test_a_side_that_a_stream_does_not_have_is_refused(read: Read, streams: str, says: str) -> None:
+    with pytest.raises(FlowError) as refused:
+        read(streams=streams)
+
+    assert says in str(refused.value)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from expectations.laws import EVENTS
 from pipelines.engine.commits.readers import read_stream
+from pipelines.flows.checks import KEY, SIDES
 from pipelines.flows.model import is_side, main_of
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.chosen import LandedRows
@@ -35,7 +36,7 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
 
     Args:
         called: name of the flow, or the path of its file.
-        stream: name of a stream or source.
+        stream: name of a source, a stream, or one that is set aside.
         run: name of the run.
         as_json: one JSON object a check instead of YAML.
         echo: where lines go.
@@ -44,15 +45,10 @@ def propose(called: str, stream: str, run: str, as_json: bool, echo: Callable[[s
         WrongUse: there is no such flow, run or stream, or nothing of it is published.
     """
     known = open_run(called, run)
-    takes = [*known.sources, *known.streams]
-    if is_side(stream) and stream in known.tables:
-        raise WrongUse(
-            f"checks stand under a source or a stream; {stream} is what {main_of(stream)} sets aside: propose those of "
-            f"{main_of(stream)}, or of what comes into it"
-        )
+    takes = [*known.sources, *known.tables]
     if stream not in takes:
         raise WrongUse(f"{known.name} has no source or stream `{stream}`{offered(stream, takes)}")
-    if stream in known.streams:
+    if stream not in known.sources:
         known.require_own_rows(stream)
     part = known if stream in known.sources else known.of(stream)
     rows = _landed(known, stream) if stream in known.sources else read_stream(part.root, stream, state=part.state)
@@ -93,18 +89,23 @@ def _yaml(known: KnownRun, stream: str, rows: pa.Table, found: list[Proposed], i
     """Spell the checks as they stand under a stream."""
     few = "; of so few days the bounds are a first guess" if intervals < FEW_INTERVALS else ""
     events = pc.sum(pc.is_in(rows["kind"], pa.array(EVENTS))).as_py()
-    head = f"    # From {counted(events, 'event')} of {stream} in {counted(intervals, 'interval')}{few}."
-    lines = [head, "    expect:"]
+    under, key = main_of(stream), KEY
+    lines = [f"# From {counted(events, 'event')} of {stream} in {counted(intervals, 'interval')}{few}."]
+    deep = ""
+    if is_side(stream):
+        lines += [f"{SIDES}:", f"  {stream.removeprefix(f'{under}.')}:"]
+        key, deep = SIDES, "    "
+    lines.append(f"{deep}{KEY}:")
     for each in found:
         told = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in each.arguments.items())
-        lines += [f"      - {each.name}: {{{told}}}  # {each.seen}", "        severity: warning"]
+        lines += [f"{deep}  - {each.name}: {{{told}}}  # {each.seen}", f"{deep}    severity: warning"]
     if left := ", ".join(f"{name} ({why})" for name, why in unbounded(rows)):
-        lines.append(f"    # No bounds for {left}.")
+        lines.append(f"# No bounds for {left}.")
     folded = (
-        "; it stands in braces there: give each of its settings a line first" if _is_in_braces(known, stream) else ""
+        "; it stands in braces there: give each of its settings a line first" if _is_in_braces(known, under) else ""
     )
-    where = f"Paste it under `{stream}:` in the flow's file (its items, where `expect:` stands there already{folded})"
-    return [*lines, f"# {where}, then: {known.command('check')}"]
+    where = f"Paste it under `{under}:` in the flow's file (its items, where `{key}:` stands there already{folded})"
+    return [*(f"    {line}" for line in lines), f"# {where}, then: {known.command('check')}"]
 
 
 def _is_in_braces(known: KnownRun, stream: str) -> bool:

@@ -49,6 +49,26 @@ def test_the_proposal_is_pasted_as_it_is_and_holds(house: House) -> None:
     assert {each.severity for each in found} == {"warning"}
 
 
+def test_the_proposal_for_what_is_set_aside_is_pasted_under_its_stream_and_holds(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    propose("tiny", "punctual.diverted", "main", as_json=False, echo=house.tell)
+    first, *lines, last = house.text.splitlines()
+    assert " of punctual.diverted in 2 intervals" in first
+    assert lines[:3] == ["    sides:", "      diverted:", "        expect:"]
+    assert "Paste it under `punctual:` in the flow's file (its items, where `sides:` stands there already)" in last
+
+    file = house.config / "flows" / "tiny.yaml"
+    flow, text = read_flow(file), file.read_text()
+    inline = next(line for line in text.splitlines() if line.startswith("  punctual:"))
+    spread = "  punctual:\n    advance_time: ordered\n    every: {events: 2}\n    delay: 1h\n    late: divert"
+    file.write_text(text.replace(inline, "\n".join((spread, first, *lines))))
+    found = check_span(with_checks(flow, read_flow(file)), house.root, None, None)
+    own = [each for each in found if each.expectation.startswith("expect_")]
+    assert {each.table for each in own} == {"punctual.diverted"}
+    assert len(own) > 1
+    assert [each.expectation for each in own if not each.held] == []
+
+
 def test_the_proposal_for_a_source_is_pasted_under_it_and_what_landed_keeps_it(house: House) -> None:
     house.backfill("2013-01-01", "2013-01-03")
     propose("tiny", "trips", "main", as_json=False, echo=house.tell)
@@ -128,7 +148,5 @@ def of(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
 def test_json_and_what_is_not_there(ran: House) -> None:
     propose("tiny", "beating", "main", as_json=True, echo=ran.tell)
     assert {"check", "arguments", "seen"} == set(json.loads(ran.text.splitlines()[0]))
-    with pytest.raises(WrongUse, match=r"punctual.diverted is what punctual sets aside: propose those of punctual"):
-        propose("tiny", "punctual.diverted", "main", as_json=False, echo=ran.tell)
     with pytest.raises(WrongUse, match="did you mean `punctual`"):
         propose("tiny", "punctul", "main", as_json=False, echo=ran.tell)

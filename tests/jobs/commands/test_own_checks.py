@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow.compute as pc
@@ -203,6 +204,54 @@ def test_values_in_stream_order_are_held_across_the_border_of_intervals(
     assert whole.unexpected == len(wrong) > 0
     assert later.unexpected == sum(is_later for _, is_later in wrong), "the last row before the span binds its first"
     assert [row["number"] for row in whole.rows] == [number for number, _ in wrong][:20]
+
+
+ASIDE = """\
+    sides:
+      diverted:
+        expect:
+          - expect_column_values_to_be_between: {column: number, max_value: 150}
+            where: depot = 'east'
+          - expect_column_values_to_be_increasing: {column: number}
+            severity: warning
+          - expect_table_row_count_to_be_between: {max_value: 0}
+            severity: warning
+"""
+
+
+def test_what_is_set_aside_is_asked_for_itself(made: Trial, tmp_path: Path, session: Session | None) -> None:
+    """Values, stream order and counts: of the rows that were diverted and of no other."""
+    flow = with_checks(made.flow, flow_with(tmp_path, ASIDE))
+    assert list(flow.expect) == ["punctual.diverted"]
+    found = own(check_span(flow, made.root("main"), None, None, session=session))
+    aside = made.table("main", "punctual.diverted")
+    assert {each.table for each in found.values()} == {"punctual.diverted"}
+
+    wrong = aside.filter((pc.field("number") > 150) & (pc.field("depot") == "east"))["number"].to_pylist()
+    values = found["expect_column_values_to_be_between(number) where depot = 'east'"]
+    assert [row["number"] for row in values.rows] == wrong[:20] != []
+    assert values.unexpected == len(wrong)
+    assert values.looked_at == aside.filter(pc.field("depot") == "east").num_rows
+
+    numbers = aside["number"].to_pylist()
+    fallen = [after for before, after in pairwise(numbers) if after < before]
+    order = found["expect_column_values_to_be_increasing(number)"]
+    assert [row["number"] for row in order.rows] == fallen[:20] != []
+
+    counted = found["expect_table_row_count_to_be_between()"]
+    assert len(counted.rows) == len(aside["commit"].unique())
+
+
+def test_a_blocking_check_of_what_is_set_aside_keeps_an_interval_from_readers(made: Trial, tmp_path: Path) -> None:
+    flow = flow_with(tmp_path, ASIDE.replace("max_value: 150", "max_value: 0"))
+    assert fingerprint_of(flow) == fingerprint_of(made.flow)
+    assert flow_from_json(json.loads(json.dumps(flow_to_json(flow)))).expect == flow.expect
+    root = made.root("aside")
+    with pytest.raises(RejectedError, match=r"less than or equal to 0\. \(punctual\.diverted"):
+        run_backfill(replace(made.wanted("aside"), flow=flow, gate=checking(root, flow, None)), SPANS)
+    unfit = flow_with(tmp_path, ASIDE.replace("column: number", "column: nmber"))
+    with pytest.raises(WrongUse, match=r"`punctual\.diverted` has the column `nmber`.*did you mean `number`"):
+        run_backfill(replace(made.wanted("nowhere"), flow=unfit), SPANS)
 
 
 def test_a_blocking_check_keeps_an_interval_from_readers_and_the_file_counts(made: Trial, tmp_path: Path) -> None:
