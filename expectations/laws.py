@@ -7,7 +7,7 @@ partitions and orders by columns, so it gives the same answer however the rows a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from expectations.scopes import awaits_promises, has_lifetimes, promise_scope, timer_interval, timer_scope
@@ -300,6 +300,24 @@ def account_holds(stream: str) -> Law:
     )
 
 
+def dealt_out(stream: str, given: str) -> Law:
+    """Give the law of the account of what is dealt to instances.
+
+    Rules of docs/semantics.md: S17, X13
+
+    Args:
+        stream: what the first instance got.
+        given: what is dealt out.
+    """
+    reference = stream.rsplit(".", 2)[0]
+    return replace(
+        account_holds(stream),
+        sentence=f"Every row of {given} went to one instance of {reference}, or to all where each gets it.",
+        remedy="Rows were lost or dealt twice: do not publish; run the interval again, and where it stays so look at "
+        f"what each instance got, streams/{reference}.….{stream.rsplit('.', 1)[1]}.",
+    )
+
+
 def few_held(stream: str) -> Law:
     """Give the law of a merge that lets rows go: what it holds does not grow by a large share of what comes in."""
     return Law(
@@ -507,7 +525,10 @@ def keys_speak(source: str, least: int, looked: int, remembered: int) -> Law:
 
 def account_laws(flow: Flow, stream: str) -> tuple[Law, ...]:
     """Name what must hold of the account of an operator that passes rows on."""
-    merges = flow.streams[stream].operator == "merge"
+    made = flow.streams[stream]
+    if made.operator == "dispatch":
+        return (dealt_out(stream, made.inputs[0]),)
+    merges = made.operator == "merge"
     return (account_holds(stream), *([few_held(stream)] if merges else []))
 
 

@@ -29,7 +29,7 @@ from great_expectations.expectations.registry import get_expectation_impl
 from great_expectations.expectations.row_conditions import PassThroughCondition
 from great_expectations.render.renderer.inline_renderer import InlineRenderer
 
-from expectations.account import column_of
+from expectations.account import accounted, column_of
 from expectations.laws import (
     ACCOUNT_HOLDS,
     AS_PUBLISHED,
@@ -183,8 +183,7 @@ def suite_for(flow: Flow, stream: str) -> gx.ExpectationSuite:
 
 def account_suite(flow: Flow) -> gx.ExpectationSuite:
     """Make the suite of the accounts of a flow's operators."""
-    accountable = [name for name, made in flow.streams.items() if made.accountable]
-    return suite_of(f"{flow.name}-account", tuple(law for name in accountable for law in account_laws(flow, name)))
+    return suite_of(f"{flow.name}-account", tuple(law for name in accounted(flow) for law in account_laws(flow, name)))
 
 
 def suite_of(name: str, laws: tuple[Law, ...]) -> gx.ExpectationSuite:
