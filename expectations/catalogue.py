@@ -157,11 +157,12 @@ def _lacking(name: str, kind: type[Expectation]) -> str:
         return ""
     mapped = next((value for value in (getattr(kind, at, None) for at in ("map_metric",)) if value), None)
     metrics = [f"{mapped}.unexpected_count"] if mapped else list(getattr(kind, "metric_dependencies", ()))
-    without = [judge for judge, engine in JUDGES.items() if not all(_has(metric, engine) for metric in metrics)]
+    without = [judge for judge, engine in JUDGES.items() if not all(has_metric(metric, engine) for metric in metrics)]
     return f"the judge on {' and the one on '.join(without)} cannot ask it" if without else ""
 
 
-def _has(metric: str, engine: Any) -> bool:  # noqa: ANN401 - a class of GX
+def has_metric(metric: str, engine: Any) -> bool:  # noqa: ANN401 - a class of GX
+    """Say whether a judge has a metric registered."""
     try:
         # Its class is all that counts: one that is made would start Spark.
         get_metric_provider(metric, engine.__new__(engine))

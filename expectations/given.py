@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.flows.checks import ALIKE, EXACT, LARGEST, writes_an_instant, writes_before
+from pipelines.flows.offered import is_other
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +88,8 @@ def how_given(check: Check, schema: pa.Schema, *, decimals: bool) -> Given:
         schema: of the table.
         decimals: whether the judge knows decimals.
     """
+    if is_other(check.name):
+        return Given.NEAREST
     kinds = [schema.field(name).type for name in check.columns if name in schema.names]
     if any(map(pa.types.is_temporal, kinds)):
         # Spark's client tells an instant before that by the old calendar, days away.

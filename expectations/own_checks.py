@@ -30,7 +30,7 @@ from pipelines.flows.checks import (
 )
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import kind_of
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import is_other, offer_of, offers
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -82,7 +82,9 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
     Raises:
         CheckDoesNotFitError: a check names a column that the table does not have, or one of another type.
     """
-    checks = [check for check in flow.expect.get(table, ()) if not check.in_order]
+    from expectations.others import completed
+
+    checks = [completed(check) for check in flow.expect.get(table, ()) if not check.in_order]
     schema = view.schema if checks else pa.schema([])
     try:
         for check in checks:
@@ -103,7 +105,8 @@ def own_judgements(  # noqa: PLR0913 - which rows, by whom, and where what is fo
     for check in checks:
         if check.label not in found:
             how = how_given(check, schema, decimals=view.knows_decimals)
-            alone = check.label if how is Given.ROW_SUM else ""
+            # What others' classes raise, and how they scan, is no matter of ours.
+            alone = check.label if how is Given.ROW_SUM or is_other(check.name) else ""
             groups.setdefault((_apart(check, view, schema, how), _is_whole(check), how, alone), []).append(check)
     for number, ((where, _, how, _), some) in enumerate(groups.items()):
         name = f"{flow.name}.{table}-own" + (f"-{number}" if number else "")
@@ -194,15 +197,18 @@ def _ticks(moment: dt.datetime) -> int:
 
 def _is_whole(check: Check) -> bool:
     """Say whether a check is about which columns a table has."""
-    return check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
+    of_all = is_other(check.name) and not check.columns
+    return of_all or check.name.startswith("expect_table_column") or check.name == "expect_column_to_exist"
 
 
 def _apart(check: Check, view: View, schema: pa.Schema, how: Given) -> str:
     """Give the rows that a check needs a frame of its own for; empty where it is asked with all others.
 
     Of several columns Great Expectations count the rows wrongly that have values in all, where some are chosen; and
-    what is chosen by has to be as it is, not as it is given.
+    what is chosen by has to be as it is, not as it is given. Others' classes need not know of chosen rows.
     """
+    if is_other(check.name):
+        return check.where
     shared = offers()[check.name].rows and "column" in check.arguments and view.can_choose(check.where)
     by = parse_expression(check.where).columns if check.where else ()
     as_it_is = how not in {Given.TEXT, Given.FINITE} and not any(
@@ -287,7 +293,7 @@ def _see(table: str, check: Check, schema: pa.Schema) -> None:
         expected = expected_column(strange, schema.names)
         raise CheckDoesNotFitError(table, check.name, f"the column `{strange}`", expected)
     kinds = {column: kind_of(str(schema.field(column).type)) for column in check.columns}
-    misfit = misfit_of(check, offers()[check.name], kinds)
+    misfit = misfit_of(check, offer_of(check.name), kinds)
     if misfit:
         came, expected = misfit
         raise CheckDoesNotFitError(table, check.name, came.removesuffix(","), expected)
@@ -308,7 +314,7 @@ def _asked(check: Check, schema: pa.Schema, where: str, how: Given) -> AskedChec
     kinds = [schema.field(column).type for column in check.columns if column in schema.names]
     of_times = next((kind for kind in kinds if _is_time(kind)), None)
     kind = of_times or next(iter(kinds), pa.null())
-    for name, each in offers()[check.name].arguments.items():
+    for name, each in offer_of(check.name).arguments.items():
         if each.takes == "value" and name in arguments:
             arguments[name] = _as_valued(arguments[name], kind, how)
         elif each.takes == "values" and name in arguments:

@@ -25,7 +25,6 @@ from great_expectations.expectations.metrics.column_aggregate_metric_provider im
     column_aggregate_partial,
     column_aggregate_value,
 )
-from great_expectations.expectations.registry import get_expectation_impl
 from great_expectations.expectations.row_conditions import PassThroughCondition
 from great_expectations.render.renderer.inline_renderer import InlineRenderer
 
@@ -43,6 +42,7 @@ from expectations.laws import (
     laws_of,
     remedy_of,
 )
+from expectations.others import kind_of_check
 
 # Where a page cannot be written it tells so with the stack of each; whoever asked for the page says it once.
 logging.getLogger("great_expectations").addHandler(logging.NullHandler())
@@ -220,9 +220,7 @@ def _own(table: str, asked: AskedCheck) -> Expectation:
     some: dict[str, Any] = (
         {"row_condition": PassThroughCondition(pass_through_filter=asked.where)} if asked.where else {}
     )
-    made = get_expectation_impl(check.name)(
-        **asked.arguments, **some, severity=severity, notes=remedy_of(check), meta=meta
-    )
+    made = kind_of_check(check.name)(**asked.arguments, **some, severity=severity, notes=remedy_of(check), meta=meta)
     made.description = sentence_of(replace(asked, where=""))
     return made
 
@@ -232,15 +230,19 @@ def sentence_of(asked: AskedCheck) -> str:
     """Say in a sentence what an expectation wants, as Great Expectations' own pages do; they take 10 ms for one."""
     # That `or_equal` is said at all is true for their words.
     said_so = {name: value for name, value in asked.arguments.items() if name != "or_equal" or value}
-    made = get_expectation_impl(asked.check.name)(**said_so)
+    made = kind_of_check(asked.check.name)(**said_so)
+    if made.description:
+        # A class of a team's own may say it itself; marks of Markdown are for other pages.
+        return " ".join(made.description.replace("**", "").split())
     rendered = InlineRenderer(render_object=made.configuration).get_rendered_content()
     told: Any = rendered[0].to_json_dict() if rendered else {}
     value = told.get("value") or {}
     params = {name: _worded(each.get("value")) for name, each in (value.get("params") or {}).items()}
     said = Template(value.get("template") or "").safe_substitute(params)
-    if not said or said.startswith(f"{asked.check.name}("):
+    kind = made.expectation_type
+    if not said or said.startswith(f"{kind}("):
         # Great Expectations have no words for it, and spell it as Python.
-        said = f"{asked.check.name}: " + ", ".join(f"{name} {_worded(each)}" for name, each in asked.arguments.items())
+        said = f"{kind}: " + ", ".join(f"{name} {_worded(each)}" for name, each in asked.arguments.items())
     return " ".join(said.split())
 
 

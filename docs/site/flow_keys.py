@@ -190,7 +190,10 @@ SOURCE = {
 }
 CHECK = {
     "expect_…": Key(
-        "its arguments, as a mapping", REQUIRED, "One expectation of [those below](checks.md#expectations)."
+        "its arguments, as a mapping",
+        REQUIRED,
+        "One expectation of [those below](checks.md#expectations), or `package.module.Expect…`, the class of "
+        "[another package](checks.md#other-packages).",
     ),
     "severity": Key(
         _words(Severity),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import OF, offer_of, offers
 
 if TYPE_CHECKING:
     from pipelines.flows.model import Flow
@@ -45,7 +45,7 @@ class Check:
     """One expectation of a source or stream, as a flow says it."""
 
     name: str
-    """As Great Expectations call it."""
+    """As Great Expectations call it; of another package its class, with the module that it is imported from."""
     arguments: Mapping[str, Any] = field(hash=False)
     severity: str = "blocking"
     where: str = ""
@@ -78,10 +78,10 @@ def columns_asked(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the columns that an expectation is about; none where it speaks of whatever the table has."""
     if name.startswith("expect_table_") or name == "expect_column_to_exist":
         return ()
-    takes = {argument: each.takes for argument, each in offers()[name].arguments.items()}
+    takes = {argument: each.takes for argument, each in offer_of(name).arguments.items()}
     found: list[str] = []
     for argument, value in arguments.items():
-        if takes[argument] in {"column", "columns"}:
+        if takes.get(argument) in {"column", "columns"}:
             found += [value] if isinstance(value, str) else value
     return tuple(dict.fromkeys(found))
 
@@ -98,7 +98,12 @@ def with_checks(made: Flow, now: Flow) -> Flow:
 
 
 def is_of_each(expectation: str) -> bool:
-    """Say whether an expectation is asked of each row, or of each interval: not of all rows together."""
+    """Say whether an expectation is asked of each row, or of each interval: not of all rows together.
+
+    One of another package may hold rows against each other, and nobody knows: what it found is of all.
+    """
     name = expectation.partition("(")[0]
+    if OF in name:
+        return False
     offer = offers().get(name)
     return offer is None or (offer.rows and name not in BESIDE_OTHERS) or name in OF_INTERVALS

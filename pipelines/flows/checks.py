@@ -20,7 +20,7 @@ from pipelines.flows.document import Listing, Scalar, YamlMapping
 from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.expressions import ExpressionError, parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import CLASS, is_other, offer_of, offers, snake, told_name
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
@@ -132,14 +132,16 @@ def _labelled(checks: list[Check]) -> Iterator[Check]:
     """Tell the checks of a table apart: by name and columns, then by their rows, then by number."""
     seen: dict[str, int] = {}
     for check in checks:
-        about = f"{check.name}({', '.join(check.columns)})" + (f" where {check.where}" if check.where else "")
+        about = f"{told_name(check.name)}({', '.join(check.columns)})" + (
+            f" where {check.where}" if check.where else ""
+        )
         seen[about] = seen.get(about, 0) + 1
         yield replace(check, label=about if seen[about] == 1 else f"{about} #{seen[about]}")
 
 
 def _read(section: Section, table: str, flow: Flow, *, behind: bool) -> Check:
     name = _name(section)
-    offer = offers()[name]
+    offer = offer_of(name)
     arguments = _arguments(section, name, offer)
     where = _where(section, name)
     check = Check(
@@ -172,6 +174,9 @@ def _name(section: Section) -> str:
     if not found:
         raise section.wrong(None, "no expectation", TYPED.format(name="expect_…"))
     for key in found:
+        if is_other(key):
+            _require_a_class(section, key)
+            continue
         if key in offers() and offers()[key].refused:
             raise section.wrong(key, f"`{key}`, which is not offered: {offers()[key].refused},", "another expectation")
         asked = next((name for name in found if name in known and key in known[name].arguments), None)
@@ -179,11 +184,26 @@ def _name(section: Section) -> str:
             came = f"`{key}` beside `{asked}`"
             raise section.wrong(key, came, f"it among its arguments: `{asked}: {{…, {key}: <{key}>}}`")
         if key not in known:
-            expected = "an expectation of Great Expectations (docs/reference/checks.md has all), or " + one_of(BESIDE)
+            other = next((f"; arguments stand within `{name}`" for name in found if is_other(name)), "")
+            kinds = "an expectation of Great Expectations (docs/reference/checks.md has all), one of another package "
+            expected = f"{kinds}(`my_package.module.ExpectColumnValuesTo…`), or {one_of(BESIDE)}{other}"
             raise section.wrong(key, f"unknown key `{key}`", expected, nearest(key, (*known, *BESIDE)))
     if len(found) > 1:
         raise section.wrong(found[1], f"both `{found[0]}` and `{found[1]}`", "one expectation a check: begin a new `-`")
     return found[0]
+
+
+def _require_a_class(section: Section, key: str) -> None:
+    """Refuse what cannot be a class of another package; whether it is one, a job looks up when it starts."""
+    *_, kind = key.split(".")
+    if not CLASS.fullmatch(key):
+        raise section.wrong(key, f"`{key}`", "a module and a class in it: `my_package.module.ExpectColumnValuesTo…`")
+    if key.startswith("great_expectations."):
+        core = snake(kind)
+        known = core in offers()
+        expected = f"`{core}`" if known else "its own name, such as `expect_column_values_to_not_be_null`"
+        near = None if known else nearest(core, offers())
+        raise section.wrong(key, f"`{key}`, a class of Great Expectations' own,", expected, near)
 
 
 def _where(section: Section, name: str) -> str:
@@ -203,6 +223,12 @@ def _where(section: Section, name: str) -> str:
 
 def _arguments(section: Section, name: str, offer: Offer) -> dict[str, Any]:
     inside = section.inner(name, f"`{name}`") if not _is_bare(section, name) else replace(section, tree=_empty(section))
+    if is_other(name):
+        known = offer.arguments
+        return {
+            key: _value(inside, key, known[key]) if key in known else _plain(inside, tree)
+            for key, tree in inside.tree.entries.items()
+        }
     for key in inside.tree.entries:
         if key not in offer.arguments:
             came = f"the argument `{key}`"
@@ -294,7 +320,9 @@ def writes_before(check: Check, year: int) -> bool:
 
 
 def texts_of(check: Check) -> list[str]:
-    """Give the texts among the bounds and the values that a check writes."""
+    """Give the texts among the bounds and the values that a check writes; what another package's are nobody knows."""
+    if is_other(check.name):
+        return []
     written = [*(check.arguments.get(name) for name in BOUNDS), *check.arguments.get("value_set", ())]
     return [each for each in written if isinstance(each, str)]
 
@@ -484,10 +512,11 @@ def _misfit_of_values(check: Check, offer: Offer, kinds: Mapping[str, str]) -> t
 
 def _compared(check: Check, offer: Offer, column: str) -> Iterator[Any]:
     """Give the values that those of a column are held against."""
+    takes = {name: each.takes for name, each in offer.arguments.items()}
     for name, value in check.arguments.items():
-        if offer.arguments[name].takes == "values":
+        if takes.get(name) == "values":
             yield from value
-        elif offer.arguments[name].takes == "pairs":
+        elif takes.get(name) == "pairs":
             for side, key in enumerate(("column_A", "column_B")):
                 if check.arguments[key] == column:
                     yield from (pair[side] for pair in value)

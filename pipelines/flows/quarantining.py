@@ -14,7 +14,7 @@ from pipelines.flows.checks import KEY, instant_of, item_of, read_checks, writes
 from pipelines.flows.errors import one_of
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import columns_of, kind_of
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import offer_of
 from pipelines.flows.settings import expression_at
 from pipelines.operators.quarantine import Rule
 
@@ -46,7 +46,7 @@ def rules_of(section: Section, read: str, flow: Flow) -> tuple[Rule, ...]:
     asked = [
         (place, check)
         for place, check in zip(places, checks, strict=True)
-        if check.severity == BLOCKING and offers()[check.name].rows
+        if check.severity == BLOCKING and offer_of(check.name).rows
     ]
     if not asked:
         expected = f"a blocking one that each row keeps or breaks: {one_of(SAID)}"

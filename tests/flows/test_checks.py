@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pipelines.flows.check import Check
+from pipelines.flows.check import Check, is_of_each
 from pipelines.flows.checks import misfit_of
 from pipelines.flows.errors import FlowError
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import offer_of, offers
 
 if TYPE_CHECKING:
     from tests.flows.conftest import Read
@@ -41,6 +41,16 @@ BETWEEN, MEAN = "expect_column_values_to_be_between", "expect_column_mean_to_be_
         ("expect_compound_columns_to_be_unique: {column_list: [n, n]}", "`column_list: [n, n]`"),
         (f"{BETWEEN}: {{column: n, max_value: 1}}\n        mostly: 0.9", f"`mostly` beside `{BETWEEN}`"),
         ("expect_table_row_count_to_be_between: {min_value: 2026-05-04T00:00:00Z}", "under `min_value`"),
+        ("my_package.ColumnValues: {column: n}", "`, expected a module and a class in it"),
+        ("my-package.ExpectOdd: {column: n}", "`, expected a module and a class in it"),
+        (f"my_package.ExpectOdd: {{column: n}}\n        {BETWEEN}: {{column: n}}", "both `my_package.ExpectOdd` and"),
+        ("my_package.ExpectOdd: {}\n        column: n", "arguments stand within `my_package.ExpectOdd`"),
+        ("my_package.ExpectOdd: {column: [n]}", "a list of 1 under `column`"),
+        ("my_package.ExpectOdd: {column: n, mostly: 2}", "a share of the rows, from 0 to 1"),
+        (
+            "great_expectations.expectations.ExpectColumnMeanToBeBetween: {column: n}",
+            "expected `expect_column_mean_to_be_between`",
+        ),
         (
             "expect_column_pair_values_to_be_equal: {column_A: n, column_B: m, ignore_row_if: neither}",
             "`neither` under `ignore_row_if`",
@@ -74,6 +84,16 @@ def test_what_makes_sense_is_taken(read: Read, check: str) -> None:
     (taken,) = read(streams=STREAMS.format(check=check)).expect["beating"]
 
     assert taken.name == check.partition(":")[0]
+
+
+def test_a_class_of_another_package_is_taken_without_that_package(read: Read) -> None:
+    check = "nobody.has.ExpectColumnPairValuesToRhyme: {column_A: n, column_B: m, with: {depth: 3}}"
+    (taken,) = read(streams=STREAMS.format(check=check)).expect["beating"]
+
+    assert taken.label == "expect_column_pair_values_to_rhyme of nobody.has(n, m)"
+    assert taken.arguments == {"column_A": "n", "column_B": "m", "with": {"depth": 3}}
+    assert not is_of_each(taken.label), "whether it holds rows against each other nobody knows"
+    assert misfit_of(taken, offer_of(taken.name), {"n": "text", "m": "number"}) is None
 
 
 def test_values_that_no_value_of_a_column_can_equal_are_refused() -> None:

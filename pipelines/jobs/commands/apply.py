@@ -38,6 +38,7 @@ from pipelines.jobs.runs.fitting import fitting_payloads
 from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, begins_in_regions, edited
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.looked_up import missing_of
 from pipelines.jobs.runs.replaced import keep_own_file, require_own_file
 from pipelines.operators.merge import MergePolicy
 from pipelines.operators.plain_words import counted as number_of
@@ -122,7 +123,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
 
     Raises:
         WrongUse: nothing is published, a commit waits to be finished under the flow of before, the streams do not go
-            together with the columns of the sources, or a consumer's contract would be broken.
+            together with the columns of the sources, a consumer's contract would be broken, or a check of a package
+            that is installed cannot be asked.
         UnknownCarryError: the carry is of a format that is not known here.
         SchemaChangedError: a stream has other columns than its table.
         LeaseHeldError: a driver is at work on this run.
@@ -133,6 +135,7 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
     flow = load_flow(settings, wanted.flow, known.given)
     require_one_piece(known.root, known.state, "apply", begins_in_regions(known.called, flow))
     flow = as_run(flow, known.state)
+    missing = missing_of(flow)
     plan = plan_of(known, known.state, flow)
     done = None
     breaks: tuple[str, ...] = ()
@@ -152,6 +155,8 @@ def apply_flow(wanted: ApplyRequest, echo: Callable[[str], None]) -> int:
             plan = plan_of(known, driver.state(), flow)
             done = take_into_use(driver, flow, plan, settings.feeds_base(flow))
         keep_own_file(known.root, flow)
+    for line in () if wanted.as_json else missing:
+        echo(f"warning: {line}")
     if wanted.as_json:
         todo = {"next": _todo(known, keeps=not breaks)} if plan.needed and done is None else {}
         echo(json.dumps(facts_of(known, plan, done) | {"breaks": list(breaks)} | todo, ensure_ascii=False))

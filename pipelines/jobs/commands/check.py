@@ -39,6 +39,7 @@ from pipelines.jobs.facts.views import JudgedCommits, JudgedPart, Session, views
 from pipelines.jobs.runs.known import open_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import CHECK, Job
+from pipelines.jobs.runs.looked_up import require_others
 from pipelines.jobs.runs.standing import standing
 from pipelines.jobs.words.verdicts import SpokenVerdict, json_lines, text_lines
 
@@ -275,7 +276,8 @@ def check_flow(  # noqa: PLR0913 - the options of the command
         1 where a blocking expectation failed, else 0.
 
     Raises:
-        WrongUse: no such flow, run or commit, or nothing is published there.
+        WrongUse: no such flow, run or commit, nothing is published there, or a check of another package than Great
+            Expectations cannot be asked.
         JobError: it was taken back or replaced meanwhile, or a leg of the run has read more than there is.
     """
     if commit is not None and (start is not None or end is not None):
@@ -285,6 +287,7 @@ def check_flow(  # noqa: PLR0913 - the options of the command
     if told := known.out_of_step:
         raise JobError(f"what is judged must go together: {told[0]}")
     flow = _with_own(known, settings, _flow_of(known, commit))
+    require_others(flow)
     parts = _wanted(known, flow, start, end, commit)
     job = Job(
         flow=flow,

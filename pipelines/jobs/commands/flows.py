@@ -11,6 +11,7 @@ from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameter_words, parameters_of
 from pipelines.jobs.environment.settings import flow_files, load_flow, read_settings
 from pipelines.jobs.runs.fitting import fitting_payloads
+from pipelines.jobs.runs.looked_up import missing_of
 from pipelines.operators.specs import DAY
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     for source, schema in schemas.items():
         tell(f"source {source}: {_columns(flow, source, schema)}")
     payload = fitting_payloads(flow, schemas)
+    missing = missing_of(flow)
     told = [line for name, feed in opened.items() for line in _told(name, feed)]
     for streams, is_what in _streams(flow, payload).items():
         tell(f"stream {streams}: {is_what}")
@@ -137,7 +139,7 @@ def validate_flow(name: str, tell: Tell, params: Sequence[str] = ()) -> None:
     arrivals = {name: span for name, feed in asked.items() if (span := feed.arrivals(LOOKED_AT)) is not None}
     kept = kept_of(settings, flow, payload)
     odd = [*_to_come(flow, arrivals), *_too_early(flow, arrivals)]
-    warnings = [*flow.warnings, *_instances(flow), *told, *odd, *kept, *_live_only(flow)]
+    warnings = [*flow.warnings, *missing, *_instances(flow), *told, *odd, *kept, *_live_only(flow)]
     for warning in warnings:
         tell(f"warning: {warning}")
     wrong = _plural(len(warnings), "warning") if warnings else "nothing to complain about"

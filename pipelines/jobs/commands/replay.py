@@ -29,6 +29,7 @@ from pipelines.jobs.runs.in_legs import open_caught_up
 from pipelines.jobs.runs.in_use import as_run
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
+from pipelines.jobs.runs.looked_up import unasked_of
 from pipelines.jobs.runs.remade import is_remade, make_anew
 from pipelines.jobs.runs.standing import standing
 from pipelines.operators.plain_words import counted
@@ -97,6 +98,9 @@ def replay_flow(wanted: ReplayRequest, echo: Callable[[str], None]) -> int:
     recording, flow, root = found.recording, found.flow, found.root
     make_anew(root, flow.name, COMMAND, of=recording.known.run, start=recording.start, end=recording.end)
     tell = (lambda _: None) if wanted.as_json else echo
+    for missing in unasked_of(flow, installed=False):
+        # Both runs are compared and not judged.
+        tell(f"warning: {missing}")
     tell(_begins(recording, wanted))
     engine = engine_named(wanted.engine or settings.engine, settings.master, settings.spark_log, settings.spark)
     job = Job(

@@ -33,6 +33,7 @@ from pipelines.jobs.runs.in_legs import require_one_piece
 from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
+from pipelines.jobs.runs.looked_up import require_others
 from pipelines.jobs.runs.played import read_range
 from pipelines.jobs.runs.replaced import keep_own_file, others_text, require_own_file, under_another_flow
 from pipelines.jobs.text.moments import Moments
@@ -238,7 +239,11 @@ def checking(
         flow: what runs; a commit that an older flow began is judged by its own, and by the checks of this one.
         session: as `check_commit` has it.
         judged: takes what was found, by commit.
+
+    Raises:
+        WrongUse: the flow has a check of another package than Great Expectations that cannot be asked.
     """
+    require_others(flow)
     judged = {} if judged is None else judged
 
     def judge(number: int, state: LogState) -> Sequence[GateFinding]:

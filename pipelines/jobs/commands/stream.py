@@ -58,6 +58,7 @@ from pipelines.jobs.runs.in_use import as_run, require_in_use
 from pipelines.jobs.runs.known import require_own_landing
 from pipelines.jobs.runs.lineage import followed
 from pipelines.jobs.runs.lineage_job import Job
+from pipelines.jobs.runs.looked_up import require_others
 from pipelines.jobs.runs.played import keep_range, read_range
 from pipelines.jobs.runs.replaced import keep_own_file, require_own_file
 from pipelines.jobs.runs.stop_note import forget_stop, noted_stop
@@ -607,6 +608,7 @@ def stream_flow(asked: StreamRequest, echo: Callable[[str], None]) -> None:
     flow = with_legs(as_run(flow, state), root, state, regions=wants_regions(asked.regions))
     require_own_landing(root, "stream")
     require_own_file(root, flow)
+    require_others(flow)
     if state.stale:
         see = command("status", asked.flow, run=asked.run)
         echo(

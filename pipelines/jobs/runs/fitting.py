@@ -16,7 +16,7 @@ from pipelines.flows.checks import expected_column, misfit_of, strange_column
 from pipelines.flows.errors import nearest
 from pipelines.flows.expressions import parse_expression
 from pipelines.flows.known_columns import OF_EVERY_LANDING, OF_EVERY_STREAM, kind_of
-from pipelines.flows.offered import offers
+from pipelines.flows.offered import offer_of
 from pipelines.jobs.environment.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _see_checks(flow: Flow, known: Mapping[str, pa.Schema]) -> None:
                     f"{flow.where(table)}: `{check.name}` of `{table}` has the column `{strange}`, expected "
                     f"{expected_column(strange, there)}"
                 )
-            misfit = misfit_of(check, offers()[check.name], {name: kinds[name] for name in check.columns})
+            misfit = misfit_of(check, offer_of(check.name), {name: kinds[name] for name in check.columns})
             if misfit:
                 came, expected = misfit[0].removesuffix(","), misfit[1]
                 raise WrongUse(f"{flow.where(table)}: `{check.name}` of `{table}` has {came}, expected {expected}")
