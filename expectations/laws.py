@@ -443,11 +443,17 @@ def usual_volume(source: str, asked: int, every: int, least: int) -> Law:
     )
 
 
-def _history(asked: int, every: int, least: str) -> str:
+def _history(asked: int, every: int, least: str, *, unread: int = 0) -> str:
     """Say of how many intervals something is asked that needs those before them; what is the least of these."""
+    if unread:
+        return _not_read(unread)
     if asked:
         return f"{asked:,} of {every:,} intervals have {least} before them"
     return f"no interval has {least} before it yet, so none was asked"
+
+
+def _not_read(pieces: int) -> str:
+    return f"not asked: what would be read for it landed in {pieces:,} pieces"
 
 
 def usual_ledger(asked: int, every: int, least: int, looked: int) -> Law:
@@ -471,13 +477,16 @@ def usual_ledger(asked: int, every: int, least: int, looked: int) -> Law:
     )
 
 
-def usual_nulls(source: str, asked: int, every: int, least: int, looked: int) -> Law:
-    """Give the law of columns that are filled as often as is usual; arguments as those of `usual_ledger`."""
+def usual_nulls(source: str, asked: int, every: int, least: int, looked: int, *, unread: int = 0) -> Law:  # noqa: PLR0913
+    """Give the law of columns that are filled as often as is usual; arguments as those of `usual_ledger`.
+
+    Where it landed in too many pieces, `unread` says in how many: nothing is asked then.
+    """
     return Law(
         name=USUAL_NULLS,
         table=source,
         sentence=f"No column of {source} is null more than twice as often, or filled less than half as often, as in "
-        f"any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}).",
+        f"any of the {looked} intervals before ({_history(asked, every, f'{least} intervals', unread=unread)}).",
         remedy="Ask whoever sends the rows whether the column was renamed, or is no longer sent.",
         severity=WARNING,
         broken="FALSE",
@@ -503,7 +512,7 @@ def ports_speak(merge: str, column: str, looked: int) -> Law:
     )
 
 
-def keys_speak(source: str, least: int, looked: int, remembered: int) -> Law:
+def keys_speak(source: str, least: int, looked: int, remembered: int, *, unread: int = 0) -> Law:
     """Give the law of keys that go on.
 
     Args:
@@ -511,12 +520,14 @@ def keys_speak(source: str, least: int, looked: int, remembered: int) -> Law:
         least: how many intervals before one make a history.
         looked: how many are looked at.
         remembered: in how many intervals a key that fell silent is told, the first one among them.
+        unread: in how many pieces the rows landed, where they are too many to be read.
     """
+    unasked = f" ({_not_read(unread)})" if unread else ""
     return Law(
         name=KEYS_SPEAK,
         table=source,
         sentence=f"No key of {source} is silent that had rows in each of the {least} to {looked} intervals before it "
-        f"fell silent; one that is silent for more than {remembered} counts as gone.",
+        f"fell silent; one that is silent for more than {remembered} counts as gone{unasked}.",
         remedy="A sensor, a shop or a gate fell silent: ask whoever runs it.",
         severity=WARNING,
         broken="FALSE",

@@ -1,6 +1,7 @@
 """Whether intervals are as usual: none missing or empty, rows, nulls and lines of the ledger no more than ever before.
 
-Nor did a key fall silent, or a port that a merge declares never speak.
+Nor did a key fall silent, or a port that a merge declares never speak. A stream's intervals are the whole days of its
+epochs (`days`), so a day is judged alike whether a stream or a backfill made it.
 
 Nothing here is wrong by itself, so all of it warns. What is usual comes from what the run has published; where there is
 too little of that nothing is asked, and the sentence says for how many intervals.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +30,7 @@ from expectations.laws import (
     usual_volume,
 )
 from expectations.reckoned import Reckoned
-from pipelines.engine.columnar.columns import instant_text
+from pipelines.engine.columnar.columns import arrived_within, instant_text
 from pipelines.engine.commits.entry import LEDGER, CommitKind
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.files.packed import opened
@@ -36,6 +38,7 @@ from pipelines.engine.files.parquet import naming_the_damaged
 from pipelines.engine.landing.errors import RowsRemovedError
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.flows.model import Source
+from pipelines.jobs.facts.days import days_of
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.specs import SPECS
 
@@ -45,10 +48,11 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
-    from pipelines.engine.commits.entry import Entry
+    from pipelines.engine.commits.entry import Entry, Span
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
+    from pipelines.jobs.facts.days import WholeDay
     from pipelines.jobs.facts.views import JudgedCommits
 
 LEAST = 3
@@ -66,6 +70,8 @@ FEWEST, SMALLEST = 10, 0.01
 """Rows, and their share, below which more lines of the ledger or more nulls say nothing."""
 MOST_KEYS = 100_000
 """Keys of an interval beyond which silence is not asked: one of so many says nothing."""
+MOST_PIECES = 20_000
+"""Landings of the days that are looked at beyond which none is read for keys and nulls: that would take minutes."""
 Keys = frozenset[tuple[Any, ...]]
 Row = dict[str, Any]
 Shares = dict[str, float]
@@ -103,7 +109,7 @@ class Silence(NamedTuple):
 
 
 def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tuple[Reckoned, ...]:
-    """Hold intervals against those before them; nothing of a stream, whose epochs have no calendar.
+    """Hold intervals against those before them; a day of a stream is judged with the epoch that completes it.
 
     Args:
         flow: the model.
@@ -111,26 +117,46 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
         judged: the commits.
         state: the log.
     """
-    wanted = {entry.commit for entry in judged.entries if entry.kind is CommitKind.INTERVAL}
+    before = [state.commits[number] for number in reversed(judged.earlier)]
+    days = days_of(flow, root, (*before, *judged.entries), state)
+    wanted = {day.entry.commit for day in days if day.commit in judged.commits}
     if not wanted:
         return ()
-    before = [state.commits[number] for number in reversed(judged.earlier)]
-    every = [entry for entry in (*before, *judged.entries) if entry.kind is CommitKind.INTERVAL]
-    asked = [Volume(entry.commit, *entry.span, 0) for entry in every if entry.commit in wanted]
+    every = [day.entry for day in days]
     first = next(at for at, entry in enumerate(every) if entry.commit in wanted)
     looked = every[max(0, first - PAST) :]
     further = every[max(0, first - REMEMBERED - LOOKED) :]
-    heard = {name: _heard(root, name, source.key, further) for name, source in flow.sources.items()}
+    pieces = sum(len(entry.sequences) for entry in further)
+    unread = pieces if pieces > MOST_PIECES else 0
+    heard = {name: {} if unread else _heard(root, name, source.key, further) for name, source in flow.sources.items()}
     starts = {entry.commit: entry.span.start for entry in every}
-    found = [gaps(asked), more_lines(looked, wanted)]
+    found = [gaps(_spans(judged)), more_lines(looked, wanted)]
     for name, source in flow.sources.items():
         volumes = [Volume(entry.commit, *entry.span, counted(entry, "landed").get(name, 0)) for entry in every]
         told_before = source.history is not None
         found += [empty(name, volumes, wanted, told_before=told_before), odd(name, volumes, wanted, flow.timezone)]
-        found += [_silent(source, heard[name], wanted, starts), more_nulls(name, heard[name], wanted)]
+        silent = _silent(source, heard[name], wanted, starts, unread=unread)
+        found += [silent, more_nulls(name, heard[name], wanted, unread=unread)]
     recent = {entry.commit for entry in looked}
     near = {name: {at: each for at, each in found.items() if at in recent} for name, found in heard.items()}
-    return (*found, *_never_spoke(flow, near))
+    return tuple(_by_commit(each, days) for each in (*found, *_never_spoke(flow, near)))
+
+
+def _spans(judged: JudgedCommits) -> list[Volume]:
+    kinds = {CommitKind.INTERVAL, CommitKind.EPOCH}
+    return [Volume(entry.commit, *entry.span, 0) for entry in judged.entries if entry.kind in kinds]
+
+
+def _by_commit(found: Reckoned, days: Sequence[WholeDay]) -> Reckoned:
+    """Name days of a stream by the epoch that completed them, and by when they were."""
+    told = {day.entry.commit: (day.commit, *map(instant_text, day.entry.span)) for day in days if day.streamed}
+    rows = tuple(
+        {**row, **dict(zip(("commit", "start", "end"), told[row["commit"]], strict=True))}
+        if row.get("commit") in told
+        else row
+        for row in found.rows
+    )
+    return replace(found, rows=rows)
 
 
 def gaps(volumes: Sequence[Volume]) -> Reckoned:
@@ -235,13 +261,14 @@ def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
-def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int]) -> Reckoned:
+def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int], *, unread: int = 0) -> Reckoned:
     """Find the columns that are null far more often, or filled far less often, than in any interval before.
 
     Args:
         source: its name.
         heard: by commit, in the order of their spans: what landed.
         wanted: the judged commits.
+        unread: in how many pieces it landed, where they are too many to be read.
     """
     rows: list[Row] = []
     before: list[Shares] = []
@@ -261,7 +288,7 @@ def more_nulls(source: str, heard: Mapping[int, LandedInterval], wanted: set[int
             if nulls >= FEWEST and nulls / found.rows > most:
                 rows.append({"commit": commit, "column": column, **_share(nulls, found.rows, most)})
     looked_at = sum(found.rows for commit, found in heard.items() if commit in wanted)
-    law = usual_nulls(source, asked, len(wanted), NEEDED, PAST)
+    law = usual_nulls(source, asked, len(wanted), NEEDED, PAST, unread=unread)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
@@ -270,7 +297,12 @@ def _share(number: int, every: int, most: float) -> Row:
 
 
 def _silent(
-    source: Source, heard: Mapping[int, LandedInterval], wanted: set[int], starts: Mapping[int, int]
+    source: Source,
+    heard: Mapping[int, LandedInterval],
+    wanted: set[int],
+    starts: Mapping[int, int],
+    *,
+    unread: int = 0,
 ) -> Reckoned:
     """Find the keys that had rows in each of the intervals before one, and have none from it on."""
     keys = {commit: found.keys for commit, found in heard.items() if found.keys is not None}
@@ -284,7 +316,7 @@ def _silent(
         for silence in fell_silent(keys, wanted)
     )
     asked = sum(len(some) for commit, some in keys.items() if commit in wanted)
-    law = keys_speak(source.name, LEAST, LOOKED, REMEMBERED)
+    law = keys_speak(source.name, LEAST, LOOKED, REMEMBERED, unread=unread)
     return Reckoned(law=law, looked_at=asked, unexpected=len(rows), rows=rows)
 
 
@@ -366,41 +398,45 @@ def _heard_in(root: Path, source: str, key: Sequence[str], entry: Entry) -> Land
     keys: set[tuple[Any, ...]] = set()
     rows, nulls = 0, Counter[str]()
     for number in entry.sequences:
-        found = heard_of(read_sequence(landed_path(root), number), source, key)
+        within = entry.span if entry.kind is CommitKind.EPOCH else None
+        found = heard_of(read_sequence(landed_path(root), number), source, key, within)
         rows += found.rows
         nulls.update(found.nulls)
         keys.update(found.keys or ())
     return LandedInterval(frozenset(keys) if len(keys) <= MOST_KEYS else None, rows, nulls)
 
 
-def heard_of(sequence: LandedSequence, source: str, key: Sequence[str]) -> LandedInterval:
+def heard_of(sequence: LandedSequence, source: str, key: Sequence[str], within: Span | None = None) -> LandedInterval:
     """Say what landed of a source in a sequence; of a file whose footer says its rows and nulls the key alone is read.
 
     Args:
         sequence: that is kept.
         source: its name.
         key: columns of its key.
+        within: of a sequence that reaches beyond it only what arrived in it counts.
 
     Raises:
         FileDamagedError: its file is not as it was written.
     """
     landed, payload = sequence.sources[source], sequence.payload(source).names
+    beyond = within is not None and not (within.start <= sequence.start and sequence.end <= within.end)
     groups = () if landed.referenced is not None else landed.groups(lambda _: True)
-    if groups:
+    if groups and not beyond:
         path = sequence.path(landed)
         with naming_the_damaged([path]), opened(path) as file:
             told = _footer(file, groups, payload)
             if told is not None:
                 keys = _keys(file.iter_batches(row_groups=list(groups), columns=list(key)), key)
                 return LandedInterval(keys, *told)
-    batches = [_events(batch) for batch in sequence.open(source)]
+    batches = [_events(batch, within if beyond else None) for batch in sequence.open(source)]
     nulls = Counter({name: sum(events[name].null_count for events in batches) for name in payload} if batches else {})
     keys = _keys((batch for events in batches for batch in events.to_batches()), key)
     return LandedInterval(keys, sum(events.num_rows for events in batches), nulls)
 
 
-def _events(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch]).filter(pc.field("kind").isin(list(EVENTS)))
+def _events(batch: pa.RecordBatch, within: Span | None = None) -> pa.Table:
+    wanted = pc.field("kind").isin(list(EVENTS))
+    return pa.Table.from_batches([batch]).filter(wanted if within is None else wanted & arrived_within(*within))
 
 
 def _keys(batches: Iterable[pa.RecordBatch], key: Sequence[str]) -> Keys:
