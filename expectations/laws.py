@@ -33,8 +33,15 @@ ACCOUNT_HOLDS, FEW_HELD = "account_holds", "few_held"
 AS_PUBLISHED, TOLD_AT_LANDING, AS_RECOMPUTED = "as_published", "told_at_landing", "as_recomputed"
 INTERVALS_TOUCH, ROWS_LAND = "intervals_touch", "rows_land"
 USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS = "usual_volume", "usual_ledger", "usual_nulls"
+USUAL_LATE, USUAL_LEFT_OUT = "usual_late", "usual_left_out"
+USUAL_HELD, USUAL_LATENESS = "usual_held", "usual_lateness"
 KEYS_SPEAK, PORTS_SPEAK = "keys_speak", "ports_speak"
-OF_INTERVALS = frozenset({INTERVALS_TOUCH, ROWS_LAND, USUAL_VOLUME, USUAL_LEDGER, USUAL_NULLS, KEYS_SPEAK, PORTS_SPEAK})
+OF_INTERVALS = frozenset(
+    {
+        *(INTERVALS_TOUCH, ROWS_LAND, KEYS_SPEAK, PORTS_SPEAK),
+        *(USUAL_VOLUME, USUAL_NULLS, USUAL_LEDGER, USUAL_LATE, USUAL_LEFT_OUT, USUAL_HELD, USUAL_LATENESS),
+    }
+)
 """Laws that count intervals or keys, not rows."""
 OF_FILES = frozenset({AS_PUBLISHED, AS_RECOMPUTED})
 """Laws whose cases are files and intervals, each with rows."""
@@ -423,7 +430,7 @@ def rows_land(source: str, *, told_before: bool) -> Law:
     )
 
 
-def usual_volume(source: str, asked: int, every: int, least: int) -> Law:
+def usual_volume(source: str, asked: int, every: int, least: int, given: str = "") -> Law:
     """Give the law of intervals that have as many rows as is usual.
 
     Args:
@@ -431,7 +438,17 @@ def usual_volume(source: str, asked: int, every: int, least: int) -> Law:
         asked: intervals that have a history.
         every: intervals in all.
         least: how many of the same weekday before one make a history.
+        given: how many rows an interval has where the flow says it, in words; what is usual says it otherwise.
     """
+    if given:
+        return Law(
+            name=USUAL_VOLUME,
+            table=source,
+            sentence=f"Each interval has {given} rows of {source}, as the flow says under `volume`.",
+            remedy="Ask whoever sends the rows; where so many are right, correct `volume` in the flow.",
+            severity=WARNING,
+            broken="FALSE",
+        )
     return Law(
         name=USUAL_VOLUME,
         table=source,
@@ -457,7 +474,7 @@ def _not_read(pieces: int) -> str:
 
 
 def usual_ledger(asked: int, every: int, least: int, looked: int) -> Law:
-    """Give the law of lines of the ledger that are no more than is usual.
+    """Give the law of lines of the ledger that are no more than is usual, of rows that were neither late nor left out.
 
     Args:
         asked: intervals that have a history.
@@ -469,9 +486,84 @@ def usual_ledger(asked: int, every: int, least: int, looked: int) -> Law:
         name=USUAL_LEDGER,
         table="ledger",
         sentence="No stream has, for the rows that landed, more than twice the lines of one reason in the ledger that "
-        f"it had in any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}).",
-        remedy="More rows than ever are late, twice there or unreadable: `pulseline ledger` shows them; ask whoever "
-        "sends them, and for late ones see `pulseline advise`.",
+        f"it had in any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}); late rows "
+        "and those that were left out are asked of by themselves.",
+        remedy="More rows than ever have something noted or changed: `pulseline ledger` shows which; ask whoever sends "
+        "them.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_late(asked: int, every: int, least: int, looked: int) -> Law:
+    """Give the law of late rows that are no more than is usual; arguments as those of `usual_ledger`."""
+    return Law(
+        name=USUAL_LATE,
+        table="ledger",
+        sentence="In no stream were, of the rows that landed, more than twice as many late as in any of the "
+        f"{looked} intervals before ({_history(asked, every, f'{least} intervals')}).",
+        remedy="More rows than ever start or end before a promise: `pulseline advise` says which delay they would have "
+        "needed; ask whoever sends them what holds them up.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_left_out(asked: int, every: int, least: int, looked: int) -> Law:
+    """Give the law of rows that were dropped, diverted or quarantined; arguments as those of `usual_ledger`."""
+    return Law(
+        name=USUAL_LEFT_OUT,
+        table="ledger",
+        sentence="Of the rows that landed no stream dropped or set aside, for one reason other than lateness, more "
+        f"than twice as many as in any of the {looked} intervals before "
+        f"({_history(asked, every, f'{least} intervals')}).",
+        remedy="More rows than ever are missing from what is published: `pulseline ledger` shows which, and why; ask "
+        "whoever sends them.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_held(merge: str, asked: int, every: int, least: int, looked: int) -> Law:
+    """Give the law of a merge that ends an interval with as few waiting rows as is usual.
+
+    Args:
+        merge: its name.
+        asked: as those of `usual_ledger`.
+        every: as above.
+        least: as above.
+        looked: as above.
+    """
+    return Law(
+        name=USUAL_HELD,
+        table=merge,
+        sentence=f"At the end of no interval did {merge} hold, for the rows that landed, more than twice as many rows "
+        f"as at the end of any of the {looked} intervals before ({_history(asked, every, f'{least} intervals')}); "
+        f"fewer than {HELD_LEAST} say nothing.",
+        remedy="Rows wait for a port that is silent, or in one that a row far ahead leads: `pulseline status` says "
+        "which, since when, and what lets them go.",
+        severity=WARNING,
+        broken="FALSE",
+    )
+
+
+def usual_lateness(asked: int, every: int, least: int, looked: int) -> Law:
+    """Give the law of heartbeats that are published as soon after they are due as is usual.
+
+    Args:
+        asked: as those of `usual_ledger`.
+        every: how many intervals streams made.
+        least: as above.
+        looked: as above.
+    """
+    return Law(
+        name=USUAL_LATENESS,
+        table="intervals",
+        sentence="99 of 100 heartbeats of an interval were published within a second of when they were due, or within "
+        f"twice the longest that this took in any of the {looked} intervals before "
+        f"({_history(asked, every, f'{least} intervals')}).",
+        remedy="The stream takes longer than ever: `pulseline status` says how late it is and what it waits for; give "
+        "it more cores, or find out what else the machine does.",
         severity=WARNING,
         broken="FALSE",
     )

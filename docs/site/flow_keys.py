@@ -185,6 +185,12 @@ SOURCE = {
         "[All that arrived before](../sources.md#what-was-told-before-a-run-began) the first interval lands in it.",
     ),
     "history": Key("a duration above zero", "as `from`", "The same of so long before; not beside `from`."),
+    "volume": Key(
+        "`{at_least: rows, at_most: rows}`, or one of them",
+        "what is usual, by the same weekday before",
+        "How many rows an interval has; [`check`](../expectations.md) warns of one that has more or fewer. It changes "
+        "no result.",
+    ),
     "about": ABOUT,
     "expect": EXPECT,
 }

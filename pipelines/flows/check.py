@@ -87,14 +87,22 @@ def columns_asked(name: str, arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def with_checks(made: Flow, now: Flow) -> Flow:
-    """Give a flow with what another one, of the same file, expects of its sources and streams.
+    """Give a flow with what another one, of the same file, expects of its sources and streams, rows and volumes.
 
     Args:
         made: the flow that made some rows.
         now: the flow as its file has it now, whose checks count.
     """
     there = {*made.sources, *made.tables()}
-    return replace(made, expect={table: checks for table, checks in now.expect.items() if table in there})
+    sources = {
+        name: replace(source, volume=now.sources[name].volume if name in now.sources else source.volume)
+        for name, source in made.sources.items()
+    }
+    return replace(
+        made,
+        sources=sources,
+        expect={table: checks for table, checks in now.expect.items() if table in there},
+    )
 
 
 def is_of_each(expectation: str) -> bool:

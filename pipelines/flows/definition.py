@@ -17,7 +17,7 @@ from pipelines.flows.policies import policy_of
 from pipelines.operators.rows import Policy
 from pipelines.operators.specs import SPECS
 
-SILENT = frozenset({"about", "region", "expect", "legs"}).union(*(kind.silent for kind in KINDS.values()))
+SILENT = frozenset({"about", "region", "expect", "volume", "legs"}).union(*(kind.silent for kind in KINDS.values()))
 """What changes no row: where and how often landed rows lie, and how a feed is read."""
 BESIDE = frozenset(
     {
@@ -39,7 +39,7 @@ BESIDE = frozenset(
 SINCE_PLANS = ("max_ahead", "ahead")
 """Settings that merges have had only since plans were written without them: who has none is not judged by them."""
 
-UNSAID = frozenset({"history", "body", "expect", "legs", "ctis", "dealt_of", "dealt_numeric"})
+UNSAID = frozenset({"history", "volume", "body", "expect", "legs", "ctis", "dealt_of", "dealt_numeric"})
 """What stands in a definition only where it is said: flows without it are what they were before it was known."""
 
 FEED: Definition = {

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipelines.flows.check import Check  # noqa: TC001 - as above
 from pipelines.flows.feeds.spec import Clock, FeedSpec
+from pipelines.flows.volumes import VolumeBand  # noqa: TC001 - as above
 from pipelines.operators.replay import ReplayPolicy  # noqa: TC001 - as above
 from pipelines.operators.rows import TICKS_PER_SECOND, Policy, Shape
 from pipelines.operators.specs import SPECS
@@ -118,6 +119,8 @@ class Source:
     history: int | None = None
     """Of a recorded source: how long before a run's first interval rows may have arrived, in ticks, to land in it with
     its start as arrival; None where none of them lands. A definition without it is what it was before there was one."""
+    volume: VolumeBand | None = field(default=None, compare=False)
+    """How many rows an interval has, as its team says; None where what is usual says it. No part of what it means."""
     about: str = ""
 
     @property

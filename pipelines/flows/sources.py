@@ -9,6 +9,7 @@ from pipelines.flows.errors import nearest, one_of
 from pipelines.flows.feeds.catalog import IN_ONE_WORD, WRITTEN
 from pipelines.flows.feeds.spec import Clock
 from pipelines.flows.model import ALL_HISTORY, RESERVED, Origin, Source
+from pipelines.flows.volumes import read_volume
 from pipelines.operators.rows import Shape
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ KEYS = (
     "advance_time",
     "from",
     "history",
+    "volume",
     "about",
     "expect",
 )
@@ -88,6 +90,7 @@ def read_source(section: Section, name: str) -> Source:
         rename=section.words("rename"),
         buffers=_buffers(section),
         history=_history(section, feed),
+        volume=read_volume(section),
         about=section.text("about", ""),
     )
     _check_names(section, source)

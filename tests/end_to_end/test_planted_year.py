@@ -160,7 +160,7 @@ def test_each_fault_is_found_by_its_expectation_on_its_day_and_nothing_else_is(t
     table, rows = planted()
     calm, found = breaches(tmp_path / "calm", departures()), breaches(tmp_path / "planted", table, change=True)
 
-    assert not set(calm) - {"usual_volume", "usual_nulls", "usual_ledger"}
+    assert not set(calm) - {"usual_volume", "usual_nulls", "usual_late", "usual_left_out", "usual_ledger", "usual_held"}
     for expectation, row in rows.items():
         faults = found.pop(expectation)
         assert len(faults) == (2 if "unique" in expectation else 1)
@@ -172,7 +172,7 @@ def test_each_fault_is_found_by_its_expectation_on_its_day_and_nothing_else_is(t
         "usual_volume": [(number_of(THRICE), None)],
         "usual_nulls": [(number_of(UNKNOWN), "air_time")],
         "keys_speak": [(number_of(SILENT), "LGA")],
-        "usual_ledger": [(number_of(LATE), "late")],
+        "usual_late": [(number_of(LATE), "late")],
         "as_published": [(number_of(CHANGED), None)],
     }
 

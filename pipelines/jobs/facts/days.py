@@ -26,13 +26,15 @@ from pipelines.flows.grid import cuts_between
 from pipelines.jobs.runs.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
 
+LATENESS = "lateness"
+"""In the detail of an epoch: how late its timers were published."""
 LINES = ["commit", "stream", "reason", "action", "arrival", "landed_at"]
 
 
@@ -45,6 +47,8 @@ class WholeDay:
     for an epoch may complete several days."""
     commit: int
     """The commit that made it, or completed it."""
+    epochs: tuple[Entry, ...] = ()
+    """Of a stream: those that ended in it and had timers."""
 
     @property
     def streamed(self) -> bool:
@@ -59,6 +63,9 @@ class _Filled:
     sequences: list[int] = field(default_factory=list)
     last: Entry | None = None
     """The epoch that completes it."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """How many rows each stream holds once that is done."""
+    epochs: list[Entry] = field(default_factory=list)
 
 
 def days_of(flow: Flow, root: Path, entries: Sequence[Entry], state: LogState) -> list[WholeDay]:
@@ -81,10 +88,15 @@ def _streamed(flow: Flow, root: Path, epochs: Sequence[Entry], state: LogState) 
     cuts = cuts_between(flow, epochs[0].span.start, max(entry.span.end for entry in epochs))
     filled = [_Filled() for _ in cuts[1:]]
     over: list[Entry] = []
+    held: dict[str, int] = {}
     for entry in epochs:
         first, last = _at(cuts, entry.span.start), _at(cuts, entry.span.end - 1)
+        # An epoch without rows says nothing, and holds what the one before it held.
+        held = held | {name: count for name in flow.streams if (count := counted(entry, name).get("held")) is not None}
         for each in filled[first : last + 1]:
-            each.last = entry
+            each.last, each.held = entry, held
+        if LATENESS in entry.detail:
+            filled[last].epochs.append(entry)
         if first < last:
             over.append(entry)
             continue
@@ -99,10 +111,11 @@ def _streamed(flow: Flow, root: Path, epochs: Sequence[Entry], state: LogState) 
     for place, (cut, each) in enumerate(zip(pairwise(cuts), filled, strict=True)):
         span = Span(*cut)
         if each.last is not None and any(whole.start <= span.start and span.end <= whole.end for whole in listened):
-            counts = {"landed": dict(each.landed), LEDGER: dict(each.lines)}
+            counts = {name: {"held": count} for name, count in each.held.items()}
+            counts |= {"landed": dict(each.landed), LEDGER: dict(each.lines)}
             numbers = tuple(sorted(dict.fromkeys(each.sequences)))
             day = replace(each.last, commit=-1 - place, span=span, counts=counts, sequences=numbers)
-            yield WholeDay(entry=day, commit=each.last.commit)
+            yield WholeDay(entry=day, commit=each.last.commit, epochs=tuple(each.epochs))
 
 
 def _at(cuts: Sequence[int], instant: int) -> int:

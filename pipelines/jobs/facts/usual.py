@@ -3,8 +3,8 @@
 Nor did a key fall silent, or a port that a merge declares never speak. A stream's intervals are the whole days of its
 epochs (`days`), so a day is judged alike whether a stream or a backfill made it.
 
-Nothing here is wrong by itself, so all of it warns. What is usual comes from what the run has published; where there is
-too little of that nothing is asked, and the sentence says for how many intervals.
+Nothing here is wrong by itself, so all of it warns. What is usual comes from what the run has published, or, of rows,
+from the flow (`volume`); where too little was published nothing is asked, and the sentence says for how many intervals.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ import pyarrow.compute as pc
 
 from expectations.laws import (
     EVENTS,
+    HELD_LEAST,
     intervals_touch,
     keys_speak,
     ports_speak,
     rows_land,
+    usual_held,
+    usual_late,
+    usual_lateness,
     usual_ledger,
+    usual_left_out,
     usual_nulls,
     usual_volume,
 )
@@ -39,19 +44,22 @@ from pipelines.engine.landing.errors import RowsRemovedError
 from pipelines.engine.landing.manifest import read_sequence
 from pipelines.flows.model import Source
 from pipelines.jobs.facts.days import days_of
+from pipelines.jobs.facts.live import heartbeats
 from pipelines.jobs.runs.counts import counted
 from pipelines.operators.specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow.parquet as pq
 
+    from expectations.laws import Law
     from pipelines.engine.commits.entry import Entry, Span
     from pipelines.engine.commits.history import LogState
     from pipelines.engine.landing.sequence import LandedSequence
     from pipelines.flows.model import Flow
+    from pipelines.flows.volumes import VolumeBand
     from pipelines.jobs.facts.days import WholeDay
     from pipelines.jobs.facts.views import JudgedCommits
 
@@ -68,6 +76,14 @@ APART = 2
 """How many times fewer, or more, than ever is not usual."""
 FEWEST, SMALLEST = 10, 0.01
 """Rows, and their share, below which more lines of the ledger or more nulls say nothing."""
+LATE = frozenset({"late", "late_end", "start_dropped", "start_moved", "start_diverted"})
+"""Reasons of late rows: ends whose start was late go with it."""
+LEFT_OUT = frozenset({"dropped", "diverted"})
+"""What becomes of rows that are missing from their stream; quarantined ones are diverted."""
+OF_LINES = (usual_late, usual_left_out, usual_ledger)
+"""The laws of lines of the ledger; each line is one's alone."""
+PROMPT_MS = 1_000.0
+"""Heartbeats that are published this soon are not late, whatever is usual."""
 MOST_KEYS = 100_000
 """Keys of an interval beyond which silence is not asked: one of so many says nothing."""
 MOST_PIECES = 20_000
@@ -130,11 +146,23 @@ def usual(flow: Flow, root: Path, judged: JudgedCommits, state: LogState) -> tup
     unread = pieces if pieces > MOST_PIECES else 0
     heard = {name: {} if unread else _heard(root, name, source.key, further) for name, source in flow.sources.items()}
     starts = {entry.commit: entry.span.start for entry in every}
-    found = [gaps(_spans(judged)), more_lines(looked, wanted)]
+    found = [gaps(_spans(judged)), *(more_lines(looked, wanted, law) for law in OF_LINES)]
+    merges = [name for name, made in flow.streams.items() if made.operator == "merge"]
+    # Of a run in legs those of others stand in their commits.
+    mine = [name for name in merges if any("held" in counted(entry, name) for entry in looked)]
+    found += [more_held(name, looked, wanted) for name in mine]
+    if any(day.streamed and day.entry.commit in wanted for day in days) and any(map(flow.has_timers, flow.streams)):
+        found.append(later_timers(days[max(0, first - PAST) :], wanted))
     for name, source in flow.sources.items():
         volumes = [Volume(entry.commit, *entry.span, counted(entry, "landed").get(name, 0)) for entry in every]
         told_before = source.history is not None
-        found += [empty(name, volumes, wanted, told_before=told_before), odd(name, volumes, wanted, flow.timezone)]
+        if source.volume is None or source.volume.at_least != 0:
+            found.append(empty(name, volumes, wanted, told_before=told_before))
+        found.append(
+            odd(name, volumes, wanted, flow.timezone)
+            if source.volume is None
+            else beyond_given(name, volumes, wanted, source.volume)
+        )
         silent = _silent(source, heard[name], wanted, starts, unread=unread)
         found += [silent, more_nulls(name, heard[name], wanted, unread=unread)]
     recent = {entry.commit for entry in looked}
@@ -212,6 +240,15 @@ def odd(source: str, volumes: Sequence[Volume], wanted: set[int], timezone: str)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 
+def beyond_given(source: str, volumes: Sequence[Volume], wanted: set[int], band: VolumeBand) -> Reckoned:
+    """Find the intervals that have fewer, or more, rows than the flow says; that nothing landed is said by `empty`."""
+    asked = [volume for volume in volumes if volume.commit in wanted]
+    said = {what: rows for what, rows in (("least", band.at_least), ("most", band.at_most)) if rows is not None}
+    rows = tuple({**_told(volume), **said} for volume in asked if volume.rows and not band.holds(volume.rows))
+    law = usual_volume(source, len(asked), len(asked), 0, band.words)
+    return Reckoned(law=law, looked_at=sum(volume.rows for volume in asked), unexpected=len(rows), rows=rows)
+
+
 def _as_a_rule(past: Sequence[int]) -> Sequence[int]:
     """Leave out days on which nothing landed, which say nothing of the others: where they are the rule all count.
 
@@ -231,33 +268,112 @@ def _told(volume: Volume) -> Row:
     }
 
 
-def more_lines(entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
+def more_lines(
+    entries: Sequence[Entry], wanted: set[int], law: Callable[[int, int, int, int], Law] = usual_ledger
+) -> Reckoned:
     """Find the lines of the ledger of which an interval has far more, for the rows that landed, than any before it.
 
     Args:
         entries: the judged commits and those before them, in the order of their spans; what they counted is asked.
         wanted: the judged commits.
+        law: that asks; each line is asked of by one alone.
     """
     rows: list[Row] = []
     before: list[Shares] = []
-    asked = 0
+    asked = looked_at = 0
     for entry in entries:
         landed = sum(counted(entry, "landed").values())
         if not landed:
             continue
-        lines, known = counted(entry, LEDGER), before[-PAST:]
+        lines = {line: number for line, number in counted(entry, LEDGER).items() if _law_of(line) is law}
+        known = before[-PAST:]
         before.append({line: number / landed for line, number in lines.items()})
-        if entry.commit not in wanted or len(known) < NEEDED:
+        if entry.commit not in wanted:
+            continue
+        looked_at += sum(lines.values()) if law is usual_ledger else landed
+        if len(known) < NEEDED:
             continue
         asked += 1
         for line, number in sorted(lines.items()):
-            most = max(APART * max(shares.get(line, 0.0) for shares in known), SMALLEST)
+            most = _most(shares.get(line, 0.0) for shares in known)
             if number >= FEWEST and number / landed > most:
                 stream, reason, action = line.rsplit(" ", 2)
                 told = {"stream": stream, "reason": reason, "action": action}
                 rows.append({"commit": entry.commit, **told, **_share(number, landed, most)})
-    looked_at = sum(sum(counted(entry, LEDGER).values()) for entry in entries if entry.commit in wanted)
-    law = usual_ledger(asked, len(wanted), NEEDED, PAST)
+    said = law(asked, len(wanted), NEEDED, PAST)
+    return Reckoned(law=said, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
+
+
+def _most(shares: Iterable[float]) -> float:
+    return max(APART * max(shares), SMALLEST)
+
+
+def _law_of(line: str) -> Callable[[int, int, int, int], Law]:
+    """Say which law asks of a line of the ledger, by its reason and what became of the row."""
+    _, reason, action = line.rsplit(" ", 2)
+    if reason in LATE:
+        return usual_late
+    return usual_left_out if action in LEFT_OUT else usual_ledger
+
+
+def more_held(merge: str, entries: Sequence[Entry], wanted: set[int]) -> Reckoned:
+    """Find the intervals at whose end a merge holds far more rows, for those that landed, than at any before.
+
+    Args:
+        merge: its name.
+        entries: as `more_lines` has them.
+        wanted: the judged commits.
+    """
+    rows: list[Row] = []
+    before: list[float] = []
+    asked = looked_at = 0
+    for entry in entries:
+        landed, held = sum(counted(entry, "landed").values()), counted(entry, merge).get("held")
+        if not landed or held is None:
+            continue
+        known = before[-PAST:]
+        before.append(held / landed)
+        if entry.commit not in wanted:
+            continue
+        looked_at += held
+        if len(known) < NEEDED:
+            continue
+        asked += 1
+        most = _most(known)
+        if held >= HELD_LEAST and held / landed > most:
+            rows.append({"commit": entry.commit, **_share(held, landed, most)})
+    law = usual_held(merge, asked, len(wanted), NEEDED, PAST)
+    return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
+
+
+def later_timers(days: Sequence[WholeDay], wanted: set[int]) -> Reckoned:
+    """Find the days of a stream on which heartbeats were published far later than on any before.
+
+    Args:
+        days: the judged days and those before them, in order; one without a timer whose lateness is known is none.
+        wanted: the judged ones, as their entries are numbered.
+    """
+    rows: list[Row] = []
+    before: list[float] = []
+    asked = looked_at = 0
+    for day in days:
+        late = heartbeats(day.epochs)
+        if late is None:
+            continue
+        known = before[-PAST:]
+        before.append(late["p99_ms"])
+        if day.entry.commit not in wanted:
+            continue
+        looked_at += late["timers"]
+        if len(known) < NEEDED:
+            continue
+        asked += 1
+        most = max(APART * max(known), PROMPT_MS)
+        if late["p99_ms"] > most:
+            told = {"timers": late["timers"], "p99_ms": late["p99_ms"], "most_ms": most}
+            rows.append({"commit": day.entry.commit, **told})
+    streamed = sum(day.streamed and day.entry.commit in wanted for day in days)
+    law = usual_lateness(asked, streamed, NEEDED, PAST)
     return Reckoned(law=law, looked_at=looked_at, unexpected=len(rows), rows=tuple(rows))
 
 

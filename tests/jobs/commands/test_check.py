@@ -73,10 +73,10 @@ LYING = (
     "intervals",
     *["trips"] * 5,
     "beating",
-    *["ordered"] * 2,
+    *["ordered"] * 3,
     "punctual",
     "punctual.diverted",
-    *["ledger"] * 2,
+    *["ledger"] * 4,
     "trips",
     "the carry",
 )

@@ -72,6 +72,10 @@ def test_what_is_usual_of_a_stream_is_what_is_usual_of_a_backfill(here: Trial, m
         monkeypatch.setattr(usual, name, 1)
     streamed(here, "live", BEGIN, OFF)
     run, live = asked(here, "main"), asked(here, "live")
+    assert set(live) - set(run) == {("usual_lateness", "intervals")}, "a backfill publishes when it is run"
+    assert live.pop(("usual_lateness", "intervals")).law.severity == "warning"
+    held = live.pop(("usual_held", "ordered")), run.pop(("usual_held", "ordered"))
+    assert held[0].looked_at > 0 < held[1].looked_at, "that of the epochs that complete days, which end behind them"
     assert list(live) == list(run)
     for key, found in live.items():
         assert found.law == run[key].law

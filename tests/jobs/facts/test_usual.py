@@ -9,20 +9,29 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from expectations.laws import usual_late, usual_left_out
 from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.paths import landed_path
 from pipelines.engine.commits.readers import log_state
 from pipelines.engine.landing.manifest import read_sequence
+from pipelines.flows.volumes import VolumeBand
 from pipelines.jobs.facts import usual
+from pipelines.jobs.facts.days import WholeDay
 from pipelines.jobs.facts.usual import (
+    LATE,
+    LEFT_OUT,
     LOOKED,
+    OF_LINES,
     REMEMBERED,
     LandedInterval,
     Volume,
+    beyond_given,
     empty,
     fell_silent,
     gaps,
     heard_of,
+    later_timers,
+    more_held,
     more_lines,
     more_nulls,
     never_spoke,
@@ -33,10 +42,12 @@ from pipelines.jobs.runs.counts import counted
 from tests.laws.trials import PARCELS, SPANS, parcels, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pyarrow.parquet as pq
+
+    from expectations.laws import Law
 
 DAY = 86_400_000_000
 MONDAY = int(dt.datetime(2024, 1, 1, tzinfo=dt.UTC).timestamp()) * 1_000_000
@@ -64,6 +75,20 @@ def test_a_day_is_held_against_its_weekday() -> None:
     ]
     assert found.law.severity == "warning"
     assert "7 of 28 intervals have 3 such days before them" in found.law.sentence
+
+
+def test_a_band_that_the_flow_gives_is_asked_in_place_of_history() -> None:
+    volumes = days(100, 44, 0, 181)
+    found = beyond_given("sales", volumes, {1, 2, 3, 4}, VolumeBand(at_least=45, at_most=180))
+    assert [(row["commit"], row["rows"], row["least"], row["most"]) for row in found.rows] == [
+        (2, 44, 45, 180),
+        (4, 181, 45, 180),
+    ], "from the first day on; that nothing landed is said by the law about that"
+    assert (found.law.name, found.law.severity, found.looked_at) == ("usual_volume", "warning", 325)
+    assert "Each interval has at least 45 and at most 180 rows of sales, as the flow says" in found.law.sentence
+    assert beyond_given("sales", volumes, {1}, VolumeBand(at_least=45)).unexpected == 0
+    (row,) = beyond_given("sales", volumes, {1, 4}, VolumeBand(at_most=180)).rows
+    assert (row["commit"], "least" in row) == (4, False)
 
 
 def test_that_nothing_landed_is_said_once_and_neither_of_the_volume_nor_of_each_key(tmp_path: Path) -> None:
@@ -153,8 +178,8 @@ def test_a_key_is_told_as_long_as_it_is_silent_whoever_judges_which_days() -> No
 USUALLY = (20, 30, 25, 20, 25, 20, 25)
 
 
-def lines(*numbers: int) -> list[Entry]:
-    """Give intervals of 1,000 rows, of which so many were late; their commits are numbered from 1."""
+def lines(*numbers: int, line: str = "punctual late_cti adjusted") -> list[Entry]:
+    """Give intervals of 1,000 rows, with so many lines of the ledger; their commits are numbered from 1."""
     return [
         Entry(
             commit=at + 1,
@@ -162,7 +187,8 @@ def lines(*numbers: int) -> list[Entry]:
             kind=CommitKind.INTERVAL,
             counts={
                 "landed": {"sales": 1_000},
-                "ledger": {"punctual late_cti diverted": number, "sales no_time noted": 1},
+                "ledger": {line: number, "sales no_time noted": 1},
+                "ordered": {"held": number},
             },
         )
         for at, number in enumerate(numbers)
@@ -172,7 +198,7 @@ def lines(*numbers: int) -> list[Entry]:
 def test_more_lines_of_one_reason_than_ever_are_told() -> None:
     found = more_lines(lines(*USUALLY, 61, 60), {8, 9})
     (row,) = found.rows
-    assert (row["commit"], row["stream"], row["reason"], row["action"]) == (8, "punctual", "late_cti", "diverted")
+    assert (row["commit"], row["stream"], row["reason"], row["action"]) == (8, "punctual", "late_cti", "adjusted")
     assert (row["rows"], row["share"], row["most"]) == (61, 0.061, 0.06)
     assert found.law.severity == "warning"
     assert "2 of 2 intervals have 7 intervals before them" in found.law.sentence
@@ -182,6 +208,62 @@ def test_more_lines_of_one_reason_than_ever_are_told() -> None:
     young = more_lines(lines(0, 0, 900), {1, 2, 3})
     assert (young.unexpected, young.looked_at) == (0, 903)
     assert "no interval has 7 intervals before it yet, so none was asked" in young.law.sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "law"),
+    [
+        ("punctual late diverted", usual_late),
+        ("punctual late_end adjusted", usual_late),
+        ("sales duplicate dropped", usual_left_out),
+        ("sales quarantined diverted", usual_left_out),
+    ],
+)
+def test_late_rows_and_those_left_out_are_told_by_a_law_of_their_own(line: str, law: Callable[..., Law]) -> None:
+    entries = lines(*USUALLY, 61, 60, line=line)
+    found = {each: more_lines(entries, {8, 9}, each) for each in OF_LINES}
+    assert [each for each, told in found.items() if told.unexpected] == [law], "once, and by no other"
+    (row,) = found[law].rows
+    assert (row["commit"], f"{row['stream']} {row['reason']} {row['action']}") == (8, line)
+    assert (row["rows"], row["share"], row["most"]) == (61, 0.061, 0.06)
+    assert (found[law].law.severity, found[law].looked_at) == ("warning", 2_000)
+    assert "2 of 2 intervals have 7 intervals before them" in found[law].law.sentence
+    young = more_lines(entries[:3], {1, 2, 3}, law)
+    assert young.unexpected == 0
+    assert "no interval has 7 intervals before it yet, so none was asked" in young.law.sentence
+
+
+def test_a_merge_that_ends_a_day_with_more_waiting_rows_than_ever_is_told() -> None:
+    usually = [5 * number for number in USUALLY]
+    found = more_held("ordered", lines(*usually, 301, 300), {8, 9})
+    (row,) = found.rows
+    assert (row["commit"], row["rows"], row["share"], row["most"]) == (8, 301, 0.301, 0.3)
+    assert (found.law.table, found.law.severity, found.looked_at) == ("ordered", "warning", 601)
+    assert more_held("ordered", lines(*[0] * 7, 99), {8}).unexpected == 0, "so few are no sign of anything"
+    assert more_held("ordered", lines(*[0] * 7, 100), {8}).unexpected == 1
+    assert "so none was asked" in more_held("ordered", lines(0, 900), {2}).law.sentence
+
+
+def late_days(*milliseconds: float) -> list[WholeDay]:
+    """Give days of a stream on which heartbeats were published so late; they are numbered from -1 down."""
+    days = []
+    for at, late in enumerate(milliseconds):
+        known = {"timers": 100, "p50_ms": late, "p99_ms": late, "max_ms": late} if late else {"timers": 0}
+        epoch = Entry(commit=at + 1, state=State.PUBLISHED, kind=CommitKind.EPOCH, detail={"lateness": known})
+        days.append(WholeDay(entry=replace(epoch, commit=-1 - at), commit=at + 1, epochs=(epoch,)))
+    return days
+
+
+def test_heartbeats_that_are_published_later_than_ever_are_told() -> None:
+    found = later_timers(late_days(*[700.0] * 7, 1_401.0, 2_802.0), {-8, -9})
+    (row,) = found.rows
+    assert row == {"commit": -8, "timers": 100, "p99_ms": 1_401.0, "most_ms": 1_400.0}
+    assert (found.law.severity, found.looked_at) == ("warning", 200)
+    assert "2 of 2 intervals have 7 intervals before them" in found.law.sentence
+    assert later_timers(late_days(*[5.0] * 7, 1_000.0), {-8}).unexpected == 0, "within a second nobody is late"
+    assert later_timers(late_days(*[5.0] * 7, 1_001.0), {-8}).unexpected == 1
+    assert later_timers(late_days(*[5.0] * 6, 0, 9_000.0), {-8}).unexpected == 0, "a day without timers is no history"
+    assert "so none was asked" in later_timers(late_days(5.0, 9_000.0), {-2}).law.sentence
 
 
 def nulls(*numbers: int) -> dict[int, LandedInterval]:
@@ -230,11 +312,14 @@ def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.Monke
     judged = JudgedCommits(entries=tuple(state.published), earlier=())
     found = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), judged, state)}
     assert list(found) == [
-        *("intervals_touch", "usual_ledger", "rows_land", "usual_volume", "keys_speak", "usual_nulls", "ports_speak")
+        *("intervals_touch", "usual_late", "usual_left_out", "usual_ledger", "usual_held"),
+        *("rows_land", "usual_volume", "keys_speak", "usual_nulls", "ports_speak"),
     ]
     assert [name for name, each in found.items() if each.unexpected] == ["keys_speak"]
-    every = made.table("main", "ledger").num_rows
-    assert found["usual_ledger"].looked_at == every > 0
+    ledger = made.table("main", "ledger")
+    actions = [line["reason"] not in LATE and line["action"] not in LEFT_OUT for line in ledger.to_pylist()]
+    assert 0 < found["usual_ledger"].looked_at == sum(actions) < ledger.num_rows
+    assert found["usual_late"].looked_at == found["usual_left_out"].looked_at == found["rows_land"].looked_at
     assert found["usual_nulls"].looked_at == found["rows_land"].looked_at
     assert found["ports_speak"].looked_at == 4
     assert [(row["commit"], row["depot"]) for row in found["keys_speak"].rows] == [(3, "north")]
@@ -244,6 +329,18 @@ def test_of_a_run_each_source_is_asked(tmp_path: Path, monkeypatch: pytest.Monke
     again = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), last, state)}
     assert again["ports_speak"].unexpected == 0, "north spoke before"
     assert [row["depot"] for row in again["keys_speak"].rows] == ["north"], "what is before the judged span counts"
+
+
+def test_a_flow_that_says_so_is_not_asked_for_rows_in_each_interval(tmp_path: Path) -> None:
+    said = "arrival: seen, volume: {at_least: 0, at_most: 50}}"
+    made = trial(tmp_path, PARCELS.replace("arrival: seen}", said), {"parcels": parcels()})
+    made.ran("main", SPANS[:1])
+    state = log_state(made.root("main"))
+    judged = JudgedCommits(entries=tuple(state.published), earlier=())
+    found = {each.law.name: each for each in usual.usual(made.flow, made.root("main"), judged, state)}
+    assert "rows_land" not in found
+    (row,) = found["usual_volume"].rows
+    assert (row["most"], row["rows"]) == (50, counted(state.commits[1], "landed")["parcels"])
 
 
 @pytest.mark.parametrize("nested", [False, True])
