@@ -28,6 +28,7 @@ from dags.announced import announce
 from dags.deployed import environment
 from dags.lineage import parent_of
 from dags.running import FOUND, GRACE, SAID, Running
+from dags.telling import run_address
 from dags.turns import comes_first
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import CONFIG
@@ -135,7 +136,7 @@ class JobOperator(BaseOperator):
         """Give the environment of a command; another try would not mend what is wrong with it."""
         own = {} if self.config is None else {CONFIG: self.config}
         try:
-            return environment(os.environ) | parent_of(context) | own
+            return environment(os.environ) | parent_of(context) | run_address(context) | own
         except WrongUse as error:
             raise AirflowFailException(str(error)) from None
 

@@ -14,6 +14,7 @@ from airflow.sdk.configuration import conf
 from dags.patience import notify
 from dags.running import FOUND, SAID
 from dags.turns import ASKS
+from pipelines.jobs.environment.asked_for import RUN_URL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +57,28 @@ def tell(context: Context, sentence: str, found: Mapping[str, Any]) -> None:
 
 def link(context: Context) -> str:
     """Give the address of the tab that shows the run."""
-    base = str(conf.get("api", "base_url", fallback="")).rstrip("/")
+    return f"{_base()}{_run(context)}/plugin/pulseline-run"
+
+
+def run_address(context: Context) -> dict[str, str]:
+    """Name the page of the run, as a variable of a command's environment; nothing where no address of Airflow is known.
+
+    What the command makes remembers it, and the report leads there.
+
+    Args:
+        context: of the task.
+    """
+    base = _base()
+    return {RUN_URL: f"{base}{_run(context)}"} if base and "ti" in context else {}
+
+
+def _base() -> str:
+    return str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
+
+
+def _run(context: Context) -> str:
     instance = context["ti"]
-    return f"{base}/dags/{quote(instance.dag_id)}/runs/{quote(instance.run_id)}/plugin/pulseline-run"
+    return f"/dags/{quote(instance.dag_id)}/runs/{quote(instance.run_id, safe='')}"
 
 
 def _pulled(context: Context, task: str, key: str) -> Any:  # noqa: ANN401 - whatever a task kept

@@ -29,7 +29,7 @@ from sqlalchemy import select
 
 from dags.deployed import Adopted
 from dags.running import SAID
-from dags.tab.pages import BACKFILL, INDEX, Page, RowsFile, flow_of, page_at
+from dags.tab.pages import BACKFILL, INDEX, DocsPage, Page, RowsFile, flow_of, page_at
 from dags.tab.progress import SECONDS, TaskStep, is_over, progress_page
 from dags.turns import ASKS
 from pipelines.errors import PulselineError
@@ -168,6 +168,16 @@ def failing_rows(dag_id: str, run: str, judged: str, name: str) -> Response:
     if file is None:
         return _empty("No such file", "It was never made, or was removed; check the rows again to make it.", status=404)
     return FileResponse(file, media_type="text/csv", filename=name, headers=HEADERS)
+
+
+@pages.get("/dags/{dag_id}/pages/{run}/docs/{path:path}", response_class=HTMLResponse)
+def data_docs(dag_id: str, run: str, path: str) -> Response:
+    """Show one of Great Expectations' own pages, as the page's link says; they lead to each other and back."""
+    flow = flow_of(dag_id)
+    file = None if flow is None else DocsPage(flow=flow, run=run, path=path).file(reports())
+    if file is None:
+        return _empty("No such page", "It was never made, or was removed; check the rows again to make it.", status=404)
+    return HTMLResponse(file.read_text(encoding="utf-8"), headers=HEADERS)
 
 
 app.include_router(pages)

@@ -14,6 +14,9 @@ KINDS = (BACKFILL, "stream", "replay", "quality")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_+-]{0,99}\.html")
 ROWS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,149}\.csv")
+PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ .:+-]{0,199}")
+"""Of the path of one of Great Expectations' own pages, which are named after what was judged."""
+DEEPEST = 8
 INDEX = "index.html"
 
 
@@ -56,6 +59,24 @@ class RowsFile:
         if not all(WORD.fullmatch(word) for word in words) or not ROWS.fullmatch(self.name):
             return None
         return _exactly(reports, self.flow, self.run, "rows", self.judged, self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocsPage:
+    """One of Great Expectations' own pages, which a page leads to, by the words that name it."""
+
+    flow: str
+    run: str
+    path: str
+    """Below their folder."""
+
+    def file(self, reports: Path) -> Path | None:
+        """Find it, as safely as a page; None where there is none."""
+        parts = self.path.split("/")
+        named = all(WORD.fullmatch(word) for word in (self.flow, self.run)) and all(map(PART.fullmatch, parts))
+        if not named or len(parts) > DEEPEST or not self.path.endswith(".html"):
+            return None
+        return _exactly(reports, self.flow, self.run, "docs", *parts)
 
 
 def _exactly(reports: Path, *words: str) -> Path | None:

@@ -37,7 +37,7 @@ COMMITS = {
     "span_start": "from which arrival on it covers",
     "span_end": "up to which arrival, exclusive",
     "sequences": "JSON: the sequences of the landing that it covers",
-    "plan": "JSON: the flow's definition and the versions of its operators; on its first row",
+    "plan": "JSON: the flow's definition, its operators' versions, and Airflow's run that asked; on its first row",
     "fingerprint": "hash of the plan",
     "token": "number of the lease under which the row was written",
     "counts": "JSON: rows of each stream and of the ledger",

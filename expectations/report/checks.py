@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from expectations.report.charts.trend import Trend
-    from expectations.report.facts import Broken, ExpectationFacts, ReportFacts
+    from expectations.report.facts import Broken, DataDocs, ExpectationFacts, ReportFacts
     from expectations.report.memory import PastVerdict, Span
     from expectations.report.words import ReportClock
 
@@ -57,6 +57,10 @@ class BrokenView:
     scenes: tuple[OffenderScene, ...]
     link: str
     """The file with all of them, relative to the page; empty where there is none."""
+    docs: str
+    """Great Expectations' own page of it, relative to the page; empty where there is none."""
+    page: str
+    """The page of its day, on the page of a run; empty where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +89,8 @@ class FailureLine:
     """One failure of the history: stream, expectation, interval, commit, what was found, and what became of it."""
 
     words: tuple[str, ...]
+    page: str
+    """The page of its interval; empty where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +109,8 @@ class ChecksView:
     """The newest of the whole history, the latest first."""
     earlier: int
     """Failures that are not among them."""
+    docs: tuple[tuple[str, str], ...]
+    """Great Expectations' own pages: of what, and where."""
 
     @property
     def remembers(self) -> bool:
@@ -126,13 +134,14 @@ def checks_view(facts: ReportFacts, clock: ReportClock) -> ChecksView | None:
         quiet.update(each.table for each in ranked if _always_held(each))
     failures = _failures(facts)
     return ChecksView(
-        lines=tuple(_line(each, clock) for each in shown[:MOST_LINES]),
+        lines=tuple(_line(each, facts, clock) for each in shown[:MOST_LINES]),
         quiet=tuple(quiet.items()),
         more=max(0, len(shown) - MOST_LINES),
         unchecked=facts.unchecked,
         not_asked=facts.not_asked,
-        failures=tuple(_failure(*each, clock) for each in failures[:SHOWN_FAILURES]),
+        failures=tuple(_failure(*each, facts, clock) for each in failures[:SHOWN_FAILURES]),
         earlier=max(0, len(failures) - SHOWN_FAILURES),
+        docs=tuple((_where(each, clock), each.link) for each in facts.data_docs),
     )
 
 
@@ -147,11 +156,16 @@ def _always_held(facts: ExpectationFacts) -> bool:
     return facts.held and not facts.memory.failures
 
 
-def _line(facts: ExpectationFacts, clock: ReportClock) -> CheckLine:
+def _where(judged: Broken | DataDocs, clock: ReportClock) -> str:
+    commit = f"commit {judged.commit}, " if judged.commit is not None else ""
+    return f"{commit}{clock.span(judged.start, judged.end)}"
+
+
+def _line(facts: ExpectationFacts, page: ReportFacts, clock: ReportClock) -> CheckLine:
     newest = facts.broken[-SHOWN_CHECKS:]
     return CheckLine(
         facts=facts,
-        broken=tuple(_broken(found, facts.name, clock) for found in newest),
+        broken=tuple(_broken(found, facts.name, page, clock) for found in newest),
         left_out=len(facts.broken) - len(newest),
         trend=trend(facts.memory.points, noun_of(facts), clock),
         standing=standing_words(facts, clock),
@@ -186,8 +200,9 @@ def _failures(facts: ReportFacts) -> list[tuple[PastVerdict, ExpectationFacts]]:
     return sorted(found, key=lambda pair: (pair[0].end, pair[0].at), reverse=True)
 
 
-def _failure(failure: PastVerdict, of: ExpectationFacts, clock: ReportClock) -> FailureLine:
+def _failure(failure: PastVerdict, of: ExpectationFacts, page: ReportFacts, clock: ReportClock) -> FailureLine:
     return FailureLine(
+        page=page.page_at(failure.start, failure.end),
         words=(
             of.table,
             of.name,
@@ -195,7 +210,7 @@ def _failure(failure: PastVerdict, of: ExpectationFacts, clock: ReportClock) -> 
             "–" if failure.commit is None else f"{failure.commit}",
             told(failure, noun_of(of)),
             "mended" if of.memory.is_mended(failure) else str(failure.outcome),
-        )
+        ),
     )
 
 
@@ -254,11 +269,15 @@ def _verb(names: Sequence[object], one: str, several: str) -> str:
     return one if len(names) == 1 else several
 
 
-def _broken(found: Broken, asked: str, clock: ReportClock) -> BrokenView:
-    commit = f"commit {found.commit}, " if found.commit is not None else ""
+def _broken(found: Broken, asked: str, page: ReportFacts, clock: ReportClock) -> BrokenView:
     scenes = tuple(_scene(row, asked, clock) for row in found.rows[:SHOWN_ROWS])
     return BrokenView(
-        where=f"{commit}{clock.span(found.start, found.end)}", rows=found.unexpected, scenes=scenes, link=found.link
+        where=_where(found, clock),
+        rows=found.unexpected,
+        scenes=scenes,
+        link=found.link,
+        docs=page.docs_at(found.start, found.end, found.commit),
+        page=page.page_at(found.start, found.end),
     )
 
 

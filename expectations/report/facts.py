@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from expectations.report.buffers import RegionFacts
     from expectations.report.calendar import CalendarDay
+    from expectations.report.charts.delays import DelayFacts
     from expectations.report.legs import LegFacts
     from expectations.report.presence import PresenceTable
 
@@ -130,6 +131,8 @@ class CommitFacts:
     """Such as `supersedes 4`, or why it was rejected."""
     leg: str = ""
     """Whose commit it is, of a run in legs."""
+    asked_by: str = ""
+    """Address of Airflow's run that it was made in; empty where none is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +168,28 @@ class Account:
     def missing(self) -> int:
         """Give the rows that came in and are nowhere; negative when more left than came."""
         return self.rows_in - self.main - self.side - self.dropped - self.held
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataDocs:
+    """Great Expectations' own pages of one judgement."""
+
+    start: int
+    end: int
+    commit: int | None
+    """The commit that was judged; None where a span was."""
+    folder: Path
+    """Where they lie."""
+
+    @property
+    def below(self) -> str:
+        """Give the folder of their copy, relative to the page."""
+        return f"docs/{self.folder.name}"
+
+    @property
+    def link(self) -> str:
+        """Give the first of the copied pages, relative to the page of the report."""
+        return f"{self.below}/index.html"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,11 +376,17 @@ class ReportFacts:
     certificate: Certificate | None = None
     accounts: tuple[Account, ...] = ()
     expectations: tuple[ExpectationFacts, ...] = ()
+    data_docs: tuple[DataDocs, ...] = ()
+    """Great Expectations' own pages that a copy of lies beside the page."""
     unchecked: int = 0
     """Published commits that no expectation has looked at."""
     not_asked: int = 0
     """Published commits of which not all of the flow's own checks were asked: some were added or changed since."""
     picture: Picture | None = None
+    delays: DelayFacts | None = None
+    """What each delay of a stream would have done; None where that was not reckoned."""
+    advise: str = ""
+    """The command that says all of it; empty where no stream has a delay to choose."""
     calendar: tuple[CalendarDay, ...] = ()
     """Of an overview of a run, in the order of time; empty of all other pages."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -373,6 +404,35 @@ class ReportFacts:
     def holds(self, start: int, end: int) -> bool:
         """Say whether a span lies within that of the page."""
         return (self.start is None or self.start <= start) and (self.end is None or end <= self.end)
+
+    def page_at(self, start: int | None, end: int | None) -> str:
+        """Give the page of the day that has a span, as a page of a site knows it; empty where there is none."""
+        if start is None or end is None or end <= start:
+            return ""
+        return next((day.page for day in self.calendar if day.start <= start and end <= day.end), "")
+
+    def docs_at(self, start: int, end: int, commit: int | None) -> str:
+        """Give where Great Expectations' own pages of a judgement are; empty where there are none."""
+        judged = (start, end, commit)
+        return next((each.link for each in self.data_docs if (each.start, each.end, each.commit) == judged), "")
+
+    def ledger_anchor(self, stream: str) -> str:
+        """Name the place of a stream's first lines in the section of the ledger; empty where it has none there."""
+        place = self._places.get(stream)
+        return "" if place is None or stream not in self._with_lines else f"ledger-{place}"
+
+    def account_anchor(self, stream: str) -> str:
+        """Name the place of a stream's account of rows; empty where it has none."""
+        place = self._places.get(stream)
+        return "" if place is None else f"account-{place}"
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {account.stream: place for place, account in enumerate(self.accounts, 1)} if self.streams else {}
+
+    @cached_property
+    def _with_lines(self) -> frozenset[str]:
+        return frozenset() if self.ledger is None else frozenset(self.ledger["stream"].unique().to_pylist())
 
     def stream(self, name: str) -> StreamFacts:
         """Give the stream of that name."""

@@ -15,6 +15,8 @@ from expectations.report.words import ACTIONS, REASONS, ReportClock, duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from expectations.report.facts import ReportFacts
+
 SAMPLES = 3
 SHOWN_COLUMNS = 12
 SHOWN_CHARACTERS = 60
@@ -45,6 +47,10 @@ class ReasonView:
     done: str
     rows: int
     samples: tuple[Sample, ...]
+    account: str
+    """Anchor of the account of rows of its stream; empty where it has none."""
+    anchor: str
+    """Its own, of the first of its stream; empty of all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,18 +61,35 @@ class LedgerView:
     reasons: tuple[ReasonView, ...]
 
 
-def ledger_view(table: pa.Table, clock: ReportClock) -> LedgerView:
-    """Group the ledger and tell the first rows of each group, in the order in which the table has them."""
+def ledger_view(table: pa.Table, clock: ReportClock, facts: ReportFacts) -> LedgerView:
+    """Group the ledger and tell the first rows of each group, in the order in which the table has them.
+
+    Args:
+        table: the ledger.
+        clock: says instants.
+        facts: know where on the page the account of a stream stands.
+    """
     numbered = table.append_column("#", pa.array(range(table.num_rows), pa.int64()))
     groups = numbered.group_by(_GROUP, use_threads=False).aggregate([("#", "count")]).to_pylist()
     ranked = sorted(groups, key=lambda group: (-group["#_count"], *(str(group[name]) for name in _GROUP)))
-    return LedgerView(rows=table.num_rows, reasons=tuple(_reason(table, group, clock) for group in ranked))
+    first = {str(group["stream"]): place for place, group in reversed(list(enumerate(ranked)))}
+    return LedgerView(
+        rows=table.num_rows,
+        reasons=tuple(
+            _reason(table, group, clock, facts, is_first=first[str(group["stream"])] == place)
+            for place, group in enumerate(ranked)
+        ),
+    )
 
 
-def _reason(table: pa.Table, group: Mapping[str, object], clock: ReportClock) -> ReasonView:
-    reason, action = str(group["reason"]), str(group["action"])
+def _reason(
+    table: pa.Table, group: Mapping[str, object], clock: ReportClock, facts: ReportFacts, *, is_first: bool
+) -> ReasonView:
+    reason, action, stream = (str(group[name]) for name in ("reason", "action", "stream"))
     return ReasonView(
-        stream=str(group["stream"]),
+        stream=stream,
+        account=facts.account_anchor(stream),
+        anchor=facts.ledger_anchor(stream) if is_first else "",
         operator=str(group["operator"]),
         reason=reason,
         why=REASONS.get(reason, reason),

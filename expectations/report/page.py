@@ -32,6 +32,8 @@ class Figure:
 
     value: str
     label: str
+    section: str = ""
+    """Of the page, that tells what it counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,7 @@ def render(
         verdict=verdict(facts),
         changed=changed_sentence(facts, clock),
         figures=_figures(facts),
+        leads=_leads(facts),
         sections=shown,
         kept=kept,
         around=around,
@@ -128,6 +131,19 @@ def environment() -> Environment:
     )
 
 
+def _leads(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
+    """Give what else there is of an interval: Airflow's run that made it, Great Expectations' own pages."""
+    if not facts.of_interval:
+        return ()
+    runs = dict.fromkeys(each.asked_by for each in facts.commits if each.asked_by and each.state == "published")
+    words_of = "Airflow's run" if len(runs) == 1 else "Airflow's run {}"
+    newest = facts.data_docs[-1:]
+    return (
+        *((words_of.format(place), address) for place, address in enumerate(runs, 1)),
+        *(("Data Docs", each.link) for each in newest),
+    )
+
+
 def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
     figures = [Figure(value=words.count(source.rows), label=f"{source.name} landed") for source in facts.sources]
     if facts.streams:
@@ -142,7 +158,7 @@ def _figures(facts: ReportFacts) -> tuple[Figure, ...]:
         ]
         figures += [Figure(value=words.count(rows), label=label) for rows, label in dropped if rows]
     if facts.ledger is not None and facts.streams:
-        figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger"))
+        figures.append(Figure(value=words.count(facts.ledger.num_rows), label="rows in the ledger", section="ledger"))
     if facts.commits:
         published = sum(commit.state == "published" for commit in facts.commits)
         legs = f" in {len(facts.legs)} legs" if facts.legs else ""

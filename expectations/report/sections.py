@@ -14,6 +14,7 @@ from expectations.report.buffers import buffers_view
 from expectations.report.calendar import calendar_view
 from expectations.report.charts.arrivals import arrivals
 from expectations.report.charts.days import days
+from expectations.report.charts.delays import delay_charts
 from expectations.report.charts.lateness import lateness
 from expectations.report.charts.live import commit_pace, heartbeat_lateness
 from expectations.report.charts.points import scene
@@ -21,12 +22,13 @@ from expectations.report.checks import checks_view
 from expectations.report.ledger import LedgerView, ledger_view
 from expectations.report.legs import legs_view
 from expectations.report.presence import presence_view
-from expectations.report.words import short_hash
+from expectations.report.words import count, counted, duration, listed, short_hash
 from pipelines.operators.rows import KIND_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from expectations.report.charts.delays import DelayFacts
     from expectations.report.charts.drawing import Chart
     from expectations.report.facts import (
         Account,
@@ -175,7 +177,8 @@ class StreamsView:
 
     kinds: tuple[str, ...]
     streams: tuple[StreamFacts, ...]
-    accounts: tuple[Account, ...]
+    accounts: tuple[tuple[Account, str, str], ...]
+    """Each with its own anchor, and that of its rows in the ledger; empty where it has none there."""
 
 
 def streams_view(facts: ReportFacts, _: ReportClock) -> StreamsView | None:
@@ -183,7 +186,10 @@ def streams_view(facts: ReportFacts, _: ReportClock) -> StreamsView | None:
     if not facts.streams:
         return None
     kinds = tuple(kind for kind in KIND_NAMES if any(stream.counts[kind] for stream in facts.streams))
-    return StreamsView(kinds=kinds, streams=facts.streams, accounts=facts.accounts)
+    accounts = tuple(
+        (each, facts.account_anchor(each.stream), facts.ledger_anchor(each.stream)) for each in facts.accounts
+    )
+    return StreamsView(kinds=kinds, streams=facts.streams, accounts=accounts)
 
 
 def charts_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | None:
@@ -197,6 +203,56 @@ def charts_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | N
     return (arrivals(seen, facts.picture, clock, span), lateness(seen, facts.picture), days(seen, clock, span))
 
 
+@dataclass(frozen=True, kw_only=True)
+class DelayView:
+    """What other delays would have done: in a sentence, as charts and as a table, as far as it was reckoned."""
+
+    command: str
+    sentence: str = ""
+    charts: tuple[Chart, ...] = ()
+    lines: tuple[tuple[str, ...], ...] = ()
+    """Delay, late, share, two waits, and what it is."""
+
+
+def delay_view(facts: ReportFacts, _: ReportClock) -> DelayView | None:
+    """Say what other delays would have done; none where no stream has one to choose."""
+    found = facts.delays
+    if found is None:
+        return DelayView(command=facts.advise) if facts.advise else None
+    return DelayView(
+        command=facts.advise,
+        sentence=_of_delays(found),
+        charts=tuple(replace(chart, name=f"delay-{chart.name}") for chart in delay_charts(found)),
+        lines=tuple(
+            (
+                line.spelled,
+                count(line.late),
+                line.share,
+                *("–" if wait is None else duration(wait) for wait in (line.half, line.most)),
+                listed(
+                    [
+                        *(["the flow's"] if line.delay == found.current else []),
+                        *(["enough"] if line.delay == found.advised else []),
+                    ]
+                ),
+            )
+            for line in found.lines
+        ),
+    )
+
+
+def _of_delays(found: DelayFacts) -> str:
+    late = found.late[found.current]
+    events = counted(found.events, "event")
+    told = f"Under the flow's delay of {duration(found.current)} {count(late)} of {events} came late"
+    if found.advised is None:
+        return f"{told}; no delay gets {found.share} on time."
+    if found.advised == found.current:
+        return f"{told}; it is what a person would write for {found.share} on time."
+    left = "none" if not found.late[found.advised] else count(found.late[found.advised])
+    return f"{told}; for {found.share} on time {duration(found.advised)} is enough, and {left} would be late."
+
+
 def _span(facts: ReportFacts, arrivals_seen: list[Longs]) -> tuple[int, int] | None:
     if not arrivals_seen:
         return None
@@ -207,7 +263,7 @@ def _span(facts: ReportFacts, arrivals_seen: list[Longs]) -> tuple[int, int] | N
 
 def ledger_section(facts: ReportFacts, clock: ReportClock) -> LedgerView | None:
     """Tell the ledger; none where it was not read."""
-    return None if facts.ledger is None or not facts.streams else ledger_view(facts.ledger, clock)
+    return None if facts.ledger is None or not facts.streams else ledger_view(facts.ledger, clock, facts)
 
 
 def live_view(facts: ReportFacts, clock: ReportClock) -> tuple[Chart, ...] | None:
@@ -224,6 +280,8 @@ class CommitLine:
 
     commit: CommitFacts
     """Of several, numbers and sums: the span from the first to the last, all rows, all seconds."""
+    page: str = ""
+    """The page of its day; empty where there is none."""
     folded: int = 0
     """How many commits the line stands for; 0 where it is one."""
     last: int = 0
@@ -236,11 +294,15 @@ def commits_view(facts: ReportFacts, _: ReportClock) -> tuple[CommitLine, ...] |
         commits = list(group)
         if most and len(commits) > most:
             middle = commits[SHOWN_ALIKE:-SHOWN_ALIKE]
-            lines += [CommitLine(commit=commit) for commit in commits[:SHOWN_ALIKE]]
+            lines += [_commit(facts, commit) for commit in commits[:SHOWN_ALIKE]]
             lines.append(CommitLine(commit=_summed(middle), folded=len(middle), last=middle[-1].number))
             commits = commits[-SHOWN_ALIKE:]
-        lines += [CommitLine(commit=commit) for commit in commits]
+        lines += [_commit(facts, commit) for commit in commits]
     return tuple(lines) or None
+
+
+def _commit(facts: ReportFacts, commit: CommitFacts) -> CommitLine:
+    return CommitLine(commit=commit, page=facts.page_at(commit.start, commit.end))
 
 
 def _in_its_leg(facts: ReportFacts) -> Callable[[CommitFacts], tuple[int, int]]:
@@ -263,6 +325,7 @@ def _summed(commits: list[CommitFacts]) -> CommitFacts:
         rows=sum(commit.rows or 0 for commit in commits),
         seconds=sum(seconds) if seconds else None,
         hash=None,
+        asked_by="",
     )
 
 
@@ -276,6 +339,7 @@ SECTIONS = (
     PageSection(name="buffers", title="Buffers", view=buffers_view),
     PageSection(name="live", title="Live", view=live_view),
     PageSection(name="charts", title="Charts", view=charts_view),
+    PageSection(name="delay", title="Delay", view=delay_view),
     PageSection(name="ledger", title="Ledger", view=ledger_section),
     PageSection(name="commits", title="Commits", view=commits_view),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dags.tab.pages import Page, RowsFile, flow_of, page_at
+from dags.tab.pages import DocsPage, Page, RowsFile, flow_of, page_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,3 +114,24 @@ def test_what_a_task_reported_is_a_page_of_its_own_flow_only(reports: Path) -> N
     assert page_at(path, "other", reports) is None
     for strange in ("/etc/passwd", f"{reports}/../secret.html", f"{reports}/flights/main/gone.html", ""):
         assert page_at(strange, "flights", reports) is None
+
+
+def test_data_docs_are_found_by_their_path_and_nothing_else_is(reports: Path) -> None:
+    folder = reports / "flights" / "main" / "docs" / "commit-2"
+    results = folder / "validations" / "flights" / "2013-01-01T05:00:00.000000Z to 2013-01-02T05:00:00.000000Z"
+    results.mkdir(parents=True)
+    for place in (folder / "index.html", results / "rows-span.html", folder / "punctual.json"):
+        place.write_text("docs")
+    (folder / "link.html").symlink_to(reports / "secret.html")
+
+    def found(path: str, flow: str = "flights") -> bool:
+        return DocsPage(flow=flow, run="main", path=path).file(reports) is not None
+
+    assert found("commit-2/index.html")
+    assert found(f"commit-2/validations/flights/{results.name}/rows-span.html")
+    for wrong in (
+        *("commit-2/punctual.json", "commit-2/link.html", "commit-2/gone.html", "commit-2", ""),
+        *("commit-2/../../index.html", "../index.html", "/etc/passwd.html", "commit-2//index.html"),
+    ):
+        assert not found(wrong), wrong
+    assert not found("commit-2/index.html", flow="..")

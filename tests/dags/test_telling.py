@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from dags.telling import failed, tell
+from dags.telling import failed, run_address, tell
+from pipelines.jobs.environment.asked_for import RUN_URL
 from tests.dags.conftest import Hook, listening
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ def test_what_failed_is_told_with_three_rows_and_a_link() -> None:
             "http://here:8080/dags/backfill_trips/runs/manual__1%202/plugin/pulseline-run"
         )
     ]
+
+
+def test_a_command_knows_the_address_of_its_run_where_airflow_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = context("run", {})
+    assert run_address(ran) == {RUN_URL: "http://here:8080/dags/backfill_trips/runs/manual__1%202"}
+    assert run_address({}) == {}
+    monkeypatch.setattr("dags.telling.conf", SimpleNamespace(get=lambda *_, **__: None))
+    assert run_address(ran) == {}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from dags.tab.progress import TaskStep, progress_page
 from expectations.report import Around, render
 from expectations.report.calendar import CalendarState
+from expectations.report.charts.delays import DelayLine
 from expectations.report.plan import PlanForm, render_plan
 from expectations.report.site import SiteFacts, SiteLive, render_index
 from tests.browsers import browser_path
+from tests.expectations.test_delay_charts import FACTS
 from tests.expectations.test_report_plan import EVERY
 from tests.expectations.test_report_site import RED, RUN, WAITS, day, overview
 
@@ -59,7 +61,11 @@ def hindrances(browser: Browser, page: str, looks: Sequence[Look] = LOOKS) -> li
 
 def test_the_page_of_a_run(browser: Browser, week: ReportFacts) -> None:
     # Of its thousands of marks axe takes seconds a look.
-    assert hindrances(browser, render(week), LOOKS[:2]) == []
+    line = DelayLine(delay=0, spelled="0s", late=50, share="25 %", half=None, most=None)
+    told = dataclasses.replace(
+        week, delays=dataclasses.replace(FACTS, lines=(line,)), advise="pulseline advise flights"
+    )
+    assert hindrances(browser, render(told), LOOKS[:2]) == []
 
 
 def test_the_page_of_a_run_under_way_and_of_all_its_days(browser: Browser, week: ReportFacts) -> None:

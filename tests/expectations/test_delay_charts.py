@@ -80,3 +80,10 @@ def test_the_axis_is_even_near_zero_and_compressed_beyond() -> None:
     steps = [after - before for before, after in pairwise(delays)]
     assert (delays[0], delays[-1]) == (-HOUR, 100 * HOUR)
     assert steps[-1] > 10 * steps[0]
+
+
+def test_on_a_phone_the_marks_say_the_delay_alone() -> None:
+    for chart in delay_charts(FACTS):
+        wide, narrow = chart.drawings
+        assert [mark.at for mark in narrow.marks] != [mark.at for mark in wide.marks]
+        assert [mark.lines for mark in narrow.marks] in ([("1 h",), ("4 h",)], [(), ()])

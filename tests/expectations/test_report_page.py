@@ -218,6 +218,7 @@ def test_every_section_of_a_full_run_is_on_the_page_in_order(week: ReportFacts) 
     live |= {"region": RegionFacts(commit=1, at=1, in_flight=0, buffers=(), gaps=())}
     live |= {"calendar": (CalendarDay(start=1, end=2, state=CalendarState.PUBLISHED),)}
     live |= {"legs": (LegFacts(name="main", region="main", streams=(), commits=1, sequence=1, upto=1),)}
+    live |= {"advise": "pulseline advise flights punctual"}
     page = render(dataclasses.replace(week, **live, unchecked=1))  # type: ignore[arg-type]
     places = [page.index(f'<section id="{section.name}"') for section in SECTIONS]
     assert places == sorted(places)

@@ -5,7 +5,7 @@ Both charts share the axis of delays, so that what one delay buys stands above w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -31,8 +31,26 @@ if TYPE_CHECKING:
     from expectations.report.charts.drawing import Frame
 
 PERCENTS = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 50, 75, 100)
+HEIGHTS = {Width.WIDE: 300, Width.NARROW: 260}
 NEAR = 150.0
 """Pixels between two marks below which the words of one go to its left."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DelayLine:
+    """What one delay would have done; times in ticks."""
+
+    delay: int
+    spelled: str
+    """As a flow's file has it."""
+    late: int
+    """Events that are late."""
+    share: str
+    """Of all events, in words."""
+    half: int | None
+    """What half of the events that are on time wait at most; None where none was released."""
+    most: int | None
+    """What 99 % of them wait at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +79,8 @@ class DelayFacts:
     """What half of the events wait at most."""
     most: Mapping[int, int]
     """What 99 % of the events wait at most."""
+    lines: tuple[DelayLine, ...] = ()
+    """Some of the delays, ascending, as a table has them."""
 
 
 def spread(low: int, high: int, bend: int, count: int, more: Iterable[int] = ()) -> list[int]:
@@ -75,38 +95,56 @@ def spread(low: int, high: int, bend: int, count: int, more: Iterable[int] = ())
 
 
 def delay_charts(facts: DelayFacts) -> tuple[Chart, ...]:
-    """Draw the two charts, late events above waits, for a wide screen."""
+    """Draw the two charts, late events above waits."""
     return _late(facts), _waits(facts)
 
 
 def _late(facts: DelayFacts) -> Chart:
-    box = frame(Width.WIDE, 300)
+    return Chart(
+        name="late",
+        title="Events that would be late",
+        lead="Upright: per cent of all events, by the square root, so that few stay visible.",
+        drawings=tuple(_late_drawn(facts, width) for width in Width),
+        legend=(Legend(style="line", tone="late", label="late"),),
+        y_title="events that would be late",
+    )
+
+
+def _late_drawn(facts: DelayFacts, width: Width) -> Drawing:
+    box = frame(width, HEIGHTS[width])
     x, percents = _axis(facts, box), {delay: 100 * late / facts.events for delay, late in facts.late.items()}
     y = _root(max(*percents.values(), 1.0), box)
     shapes = DrawnShape(d=_line(percents, x, y))
-    drawing = Drawing(
+    return Drawing(
         frame=box,
         label=f"Share of {facts.events:,} events that would be late, by delay",
         x_ticks=lateness_ticks(x, 62),
         y_ticks=_percent_ticks(y),
         layers=(Layer(style="line", tone="late", shapes=(shapes,)),),
-        marks=_marks(facts, x),
-    )
-    return Chart(
-        name="late",
-        title="Events that would be late",
-        lead="Upright: per cent of all events, by the square root, so that few stay visible.",
-        drawings=(drawing,),
-        legend=(Legend(style="line", tone="late", label="late"),),
+        marks=_marks(facts, x, width),
     )
 
 
 def _waits(facts: DelayFacts) -> Chart:
-    box = frame(Width.WIDE, 300)
+    return Chart(
+        name="waits",
+        title="How long events on time would wait for their release",
+        lead="From the arrival of an event to that of the first CTI past its start.",
+        drawings=tuple(_waits_drawn(facts, width) for width in Width),
+        legend=(
+            Legend(style="line", tone="kept", label="half at most"),
+            Legend(style="line", tone="cti", label="99 % at most"),
+        ),
+        y_title="wait",
+    )
+
+
+def _waits_drawn(facts: DelayFacts, width: Width) -> Drawing:
+    box = frame(width, HEIGHTS[width])
     x, most = _axis(facts, box), max([*facts.most.values(), *facts.half.values()], default=1)
     y = Scale(low=0, high=max(most, 1) * 1.1, start=box.bottom, end=box.top, curve=Curve.BENT, bend=max(most / 8, 1.0))
     curves = ((facts.half, "kept"), (facts.most, "cti"))
-    drawing = Drawing(
+    return Drawing(
         frame=box,
         label="How long events that are on time would wait for their release, by delay",
         x_ticks=lateness_ticks(x, 62),
@@ -116,17 +154,7 @@ def _waits(facts: DelayFacts) -> Chart:
             for found, tone in curves
             if found
         ),
-        marks=tuple(ChartMark(at=mark.at, lines=(), side=mark.side) for mark in _marks(facts, x)),
-    )
-    return Chart(
-        name="waits",
-        title="How long events on time would wait for their release",
-        lead="From the arrival of an event to that of the first CTI past its start.",
-        drawings=(drawing,),
-        legend=(
-            Legend(style="line", tone="kept", label="half at most"),
-            Legend(style="line", tone="cti", label="99 % at most"),
-        ),
+        marks=tuple(ChartMark(at=mark.at, lines=(), side=mark.side) for mark in _marks(facts, x, width)),
     )
 
 
@@ -159,14 +187,18 @@ def _line(values: Mapping[int, float], x: Scale, y: Scale) -> str:
     return "M" + "L".join(points)
 
 
-def _marks(facts: DelayFacts, x: Scale) -> tuple[ChartMark, ...]:
+def _marks(facts: DelayFacts, x: Scale, width: Width) -> tuple[ChartMark, ...]:
     """Stand a line at the flow's delay and at the one that is enough, with words where there is room."""
     told = {facts.current: ["the flow's"]}
     if facts.advised is not None:
         told.setdefault(facts.advised, []).append(f"enough for {facts.share}")
     places = sorted(told)
     close = len(places) > 1 and float(x(places[1])) - float(x(places[0])) < NEAR
-    return tuple(_mark(facts, x, delay, told[delay], left=close and delay == places[0]) for delay in places)
+    marks = tuple(_mark(facts, x, delay, told[delay], left=close and delay == places[0]) for delay in places)
+    if width is Width.WIDE:
+        return marks
+    # A phone has room for the delay alone; the table below says the rest.
+    return tuple(replace(mark, lines=(duration(delay),)) for mark, delay in zip(marks, places, strict=True))
 
 
 def _mark(facts: DelayFacts, x: Scale, delay: int, words: list[str], *, left: bool) -> ChartMark:

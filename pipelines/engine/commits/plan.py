@@ -21,16 +21,19 @@ FIRST_FORMAT = 1
 """Format of a carry whose plan says none."""
 CARRY = "carry"
 ZONES = "tzdata"
+ADDRESS = "asked_by"
 
 
-def plan_of(flow: Flow, carry: int) -> dict[str, object]:
+def plan_of(flow: Flow, carry: int, address: str = "") -> dict[str, object]:
     """Give what an intent says of what is to be run.
 
     Args:
         flow: what runs.
         carry: number of the format in which the carry is written.
+        address: of the scheduler's run that asked for it; empty where none did.
     """
-    return {"flow": flow_to_json(flow), "given": dict(flow.given), CARRY: carry, ZONES: VERSION}
+    asked = {ADDRESS: address} if address else {}
+    return {"flow": flow_to_json(flow), "given": dict(flow.given), CARRY: carry, ZONES: VERSION, **asked}
 
 
 def plan_text(plan: Mapping[str, object]) -> str:
@@ -70,6 +73,11 @@ def zones_version(row: Entry) -> str | None:
     """Give the version of the timezones that a commit was made with; None where its plan does not say."""
     found = _read(str(row.plan)).get(ZONES)
     return None if found is None else str(found)
+
+
+def address_of(row: Entry) -> str:
+    """Give the address of the scheduler's run that asked for a commit; empty where its plan names none."""
+    return str(_read(row.plan).get(ADDRESS, "")) if row.plan else ""
 
 
 @lru_cache(maxsize=64)

@@ -5,23 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.dataset as ds
-from pyarrow.fs import LocalFileSystem
-
-from pipelines.engine.columnar.columns import ORDER_FIELDS, instant_text, kinds, ticks
-from pipelines.engine.columnar.keys import KeyIndex, canonical_keys
-from pipelines.engine.commits.paths import landed_path
-from pipelines.engine.commits.readers import published
-from pipelines.engine.files.ordered import in_order
-from pipelines.engine.landing.manifest import read_sequence
-from pipelines.engine.landing.segments import pieces_of, removed_among
-from pipelines.engine.tasks.by_time import met_by_time, numbering
+from pipelines.engine.columnar.columns import instant_text
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.durations import spell
 from pipelines.flows.errors import DefinitionError
@@ -30,27 +17,22 @@ from pipelines.jobs.environment.access import opened
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.parameters import parameters_of
 from pipelines.jobs.environment.settings import flow_file, load_flow, read_settings
-from pipelines.jobs.facts.advising import Delays, History, written_up
-from pipelines.jobs.facts.history import ended_at
+from pipelines.jobs.facts.advising import Delays
+from pipelines.jobs.facts.delays import MADE_BY, Advice, drawn, final_of, history_of, kept_from, percent_of
 from pipelines.jobs.runs.known import offered, open_run
 from pipelines.jobs.text.moments import NOTHING
 from pipelines.jobs.text.tables import table_text
-from pipelines.operators.advance_time import AdvanceTimePolicy, PromiseAtEnd
+from pipelines.operators.advance_time import AdvanceTimePolicy
 from pipelines.operators.plain_words import counted, spoken
 from pipelines.operators.rows import NULL, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pipelines.flows.model import Flow, Source, Stream
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
-
-READ = ("kind", "arrival", "place", "event_time", "event_end")
-MADE_BY = "advance_time"
-MOST_PASSED, LEAST_WAITS = 10_000_000, 12
-"""Events that are passed over to draw waits, about; and how many delays are drawn of however many events."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,34 +48,6 @@ class AdviseRequest:
     svg: str | None = None
     as_json: bool = False
     params: Sequence[str] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Advice:
-    """What is known of the delays of one stream."""
-
-    known: KnownRun
-    flow: Flow
-    stream: Stream
-    policy: AdvanceTimePolicy
-    share: Fraction
-    span: tuple[int, int]
-    delays: Delays
-
-    @cached_property
-    def exact(self) -> int | None:
-        """Give the smallest delay that gets the share on time; None where none does."""
-        return self.delays.smallest(self.share)
-
-    @cached_property
-    def advised(self) -> int | None:
-        """Give it as a person would write it."""
-        return None if self.exact is None else written_up(self.exact)
-
-    @cached_property
-    def rungs(self) -> list[int]:
-        """Give the delays that are shown."""
-        return self.delays.ladder(self.policy.delay, *(() if self.advised is None else (self.advised,)))
 
 
 def advise(wanted: AdviseRequest, tell: Callable[[str], object]) -> None:
@@ -114,8 +68,8 @@ def advise(wanted: AdviseRequest, tell: Callable[[str], object]) -> None:
     file = _picture_file(wanted.svg)
     if not known.stands:
         raise WrongUse(known.nothing_yet())
-    span = _span(known, flow, wanted, _kept_from(known) if stream.inputs[0] in known.sources else 0)
-    delays = Delays(policy, _history(known, flow, stream), *span, final=_final(known, policy))
+    span = _span(known, flow, wanted, kept_from(known) if stream.inputs[0] in known.sources else 0)
+    delays = Delays(policy, history_of(known, flow, stream), *span, final=final_of(known, policy))
     if not delays.events:
         raise WrongUse(f"no event of {stream.inputs[0]} arrived in this span, so no delay can be judged by it")
     advice = Advice(known=known, flow=flow, stream=stream, policy=policy, share=share, span=span, delays=delays)
@@ -192,92 +146,6 @@ def _span(known: KnownRun, flow: Flow, wanted: AdviseRequest, kept: int) -> tupl
     return max(start, rows[0].span.start, kept), min(end, rows[-1].span.end)
 
 
-def _kept_from(known: KnownRun) -> int:
-    """Give the instant from which on all landed rows are kept, in ticks; 0 where none were removed."""
-    gone = removed_among(_landing(known), _numbers(known))
-    return max((each.end for each in gone), default=0)
-
-
-def _numbers(known: KnownRun) -> list[int]:
-    return sorted({number for entry in known.state.published for number in entry.sequences})
-
-
-def _final(known: KnownRun, policy: AdvanceTimePolicy) -> int | None:
-    """Give when the stream ended, where it promises infinity there."""
-    return ended_at(_landing(known), known.state) if policy.at_end is PromiseAtEnd.INFINITY else None
-
-
-def _landing(known: KnownRun) -> Path:
-    return landed_path(known.root)
-
-
-def _history(known: KnownRun, flow: Flow, stream: Stream) -> History:
-    """Read all rows that the stream took in since the run began, in their order."""
-    given = stream.inputs[0]
-    if given not in known.sources and given not in known.tables:
-        raise WrongUse(
-            f"`{stream.name}` reads `{given}`, of which run `{known.run}` has no rows: run the flow as it is now first"
-        )
-    columns = tuple(dict.fromkeys([*READ, *flow.key_of(given), *stream.by]))
-    rows = _landed(known, given, columns) if given in known.sources else _made(known, given, columns)
-    rows = in_order(rows, numbering(flow, given))
-    by_time = met_by_time(flow, stream, given)
-    rows = rows if by_time is None else by_time.laid(rows)
-    index = KeyIndex()
-    keys = [rows[name].combine_chunks() for name in stream.by]
-    timeline = index.ids(canonical_keys(keys)) if keys else np.zeros(rows.num_rows, dtype=np.int64)
-    return History(
-        kind=kinds(rows["kind"]),
-        timeline=timeline,
-        arrival=ticks(rows["arrival"]),
-        event_time=ticks(rows["event_time"]),
-        event_end=ticks(rows["event_end"]),
-        timelines=max(len(index), 1),
-    )
-
-
-def _made(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
-    known = known.of(name)
-    return published(known.root, name, state=known.state).scan(columns)
-
-
-def _landed(known: KnownRun, name: str, columns: Sequence[str]) -> pa.Table:
-    """Read the rows of a source in the sequences that the published commits were made from, as far as they are kept."""
-    numbers = _numbers(known)
-    gone = {each.id for each in removed_among(_landing(known), numbers)}
-    read = [read_sequence(_landing(known), number) for number in numbers if number not in gone]
-    having = [each for each in read if name in each.sources and each.sources[name].rows]
-    if not having:
-        return pa.schema([*ORDER_FIELDS, *((column, pa.string()) for column in columns)]).empty_table().select(READ)
-    copied = _copied(pieces_of(having, name), columns)
-    referred = [rows for each in having if (rows := each.sources[name].referenced) is not None]
-    blocks = (block.select(list(columns)) for rows in referred for block in rows.blocks())
-    return pa.concat_tables([*copied, *blocks])
-
-
-def _copied(pieces: Mapping[Path, list[int] | None], columns: Sequence[str]) -> list[pa.Table]:
-    if not pieces:
-        return []
-    parquet, files = ds.ParquetFileFormat(), LocalFileSystem()
-    parts = [parquet.make_fragment(str(path), files, row_groups=groups) for path, groups in pieces.items()]
-    rows = ds.FileSystemDataset(parts, parts[0].physical_schema, parquet, files)
-    return [rows.to_table(columns=list(columns))]
-
-
-def _percent(part: Fraction) -> str:
-    """Say a share without rounding something to nothing, nor nearly all to all.
-
-    >>> _percent(Fraction(32, 3584)), _percent(Fraction(1, 10**6)), _percent(Fraction(99, 100)), _percent(Fraction(1))
-    ('0.89 %', 'under 0.01 %', '99 %', '100 %')
-    """
-    percent = float(100 * part)
-    if 0 < percent < 0.01:  # noqa: PLR2004
-        return "under 0.01 %"
-    if 99.99 < percent < 100:  # noqa: PLR2004
-        return "over 99.99 %"
-    return f"{percent:.2f}".rstrip("0").rstrip(".") + " %"
-
-
 def _rows(advice: Advice) -> list[Facts]:
     """Say of each delay that is shown what it would have done."""
     found = []
@@ -349,7 +217,7 @@ def _table(rows: Sequence[Facts], events: int) -> str:
     columns = {
         "delay": [row["delay"] for row in rows],
         "late": [f"{row['late']:,}" for row in rows],
-        "share late": [_percent(Fraction(row["late"], events)) for row in rows],
+        "share late": [percent_of(Fraction(row["late"], events)) for row in rows],
         "half wait at most": [_spoken(row["half_wait_us"]) for row in rows],
         "99 % wait at most": [_spoken(row["most_wait_us"]) for row in rows],
         "not released yet": [f"{row['unreleased']:,}" if row["unreleased"] else NOTHING for row in rows],
@@ -404,10 +272,10 @@ def _behind(flow: Flow, name: str) -> list[Source | Stream]:
 
 
 def _advice(advice: Advice) -> Iterable[str]:
-    delays, name, share = advice.delays, advice.stream.name, _percent(advice.share)
+    delays, name, share = advice.delays, advice.stream.name, percent_of(advice.share)
     exact, advised = advice.exact, advice.advised
     if exact is None or advised is None:
-        most = _percent(Fraction(delays.events - delays.hopeless, delays.events))
+        most = percent_of(Fraction(delays.events - delays.hopeless, delays.events))
         yield f"No delay gets {share} on time: at most {most} can be; ask for less: --share"
         return
     on_time = delays.events - delays.late(advised)
@@ -457,27 +325,6 @@ def _again(advice: Advice) -> str:
 
 
 def _drawn(advice: Advice) -> str:
-    from expectations.report.charts.delays import DelayFacts, spread
     from expectations.report.figure import delays_figure
 
-    delays, current = advice.delays, advice.policy.delay
-    rungs = advice.rungs
-    low, high = min(rungs), max(*rungs, min(delays.longest, 4 * max(rungs)), 1)
-    bend = max(abs(current), abs(advice.advised or 0), high // 16, 1) // 2 or 1
-    few = min(DelayFacts.WAITS, max(LEAST_WAITS, MOST_PASSED // delays.events))
-    some = spread(low, high, bend, few, rungs)
-    waits = [delays.wait(delay) for delay in some]
-    facts = DelayFacts(
-        flow=advice.flow.name,
-        stream=advice.stream.name,
-        span=advice.known.moments.span(*advice.span),
-        events=delays.events,
-        share=_percent(advice.share),
-        current=current,
-        advised=advice.advised,
-        bend=bend,
-        late={delay: delays.late(delay) for delay in spread(low, high, bend, DelayFacts.LATE, rungs)},
-        half={delay: wait.half for delay, wait in zip(some, waits, strict=True) if wait.half is not None},
-        most={delay: wait.most for delay, wait in zip(some, waits, strict=True) if wait.most is not None},
-    )
-    return delays_figure(facts)
+    return delays_figure(drawn(advice))

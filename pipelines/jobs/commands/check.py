@@ -18,7 +18,6 @@ from pipelines.engine.commits.entry import CommitKind, Entry, State
 from pipelines.engine.commits.plan import definition_of, planned
 from pipelines.engine.commits.quality import Quality, judged_name, write_quality
 from pipelines.engine.commits.readers import log_state
-from pipelines.engine.files.durable import of_this_machine
 from pipelines.engine.files.parquet import FileDamagedError
 from pipelines.engine.landing.errors import SequenceBrokenError
 from pipelines.errors import Exit
@@ -29,6 +28,7 @@ from pipelines.flows.legs import MAIN
 from pipelines.jobs.environment.engines import CORE
 from pipelines.jobs.environment.errors import JobError, WrongUse
 from pipelines.jobs.environment.settings import load_flow, read_settings
+from pipelines.jobs.facts.data_docs import docs_folder
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.home import red_or_lost
 from pipelines.jobs.facts.recomputation import recomputed
@@ -59,8 +59,6 @@ __all__ = ["Judgement", "check_commit", "check_flow", "check_span"]
 
 JUDGEABLE = frozenset({State.WRITTEN, State.PUBLISHED, State.REJECTED})
 UNSEEN = JUDGEABLE - {State.PUBLISHED}
-DOCS = "quality_docs"
-"""Folder in a run's root: Data Docs and results, a folder for each commit or span that was judged."""
 
 
 def check_commit(
@@ -227,12 +225,6 @@ def _published_in(parts: Parts, commit: int) -> dict[Path, frozenset[int]]:
     if commit:
         return {}
     return {part.root: frozenset(entry.commit for entry in part.judged.entries) for part in parts.values()}
-
-
-def docs_folder(root: Path, start: int, end: int, commit: int) -> Path:
-    """Give the folder of the Data Docs of a commit, or of a span where `commit` is 0."""
-    plain = judged_name(start, end, commit).translate(str.maketrans(" ", "-", ":."))
-    return of_this_machine(root) / DOCS / plain
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pipelines.flows.grid import interval_of
 from pipelines.jobs.commands.report_pdf import print_page
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.data_docs import copy_docs
 from pipelines.jobs.facts.report import Reported, read_facts
 from pipelines.jobs.proofs.certificates import kept_certificate
 from pipelines.jobs.runs.known import open_run
@@ -180,8 +181,30 @@ def copy_rows(facts: report.ReportFacts, folder: Path) -> None:
             durable.replace(copy, found.file.read_bytes())
 
 
+def docs_beside(facts: report.ReportFacts, page: Path, of_run: str = INDEX) -> None:
+    """Put Great Expectations' own pages beside the page that leads to them.
+
+    They lead back to it, to the page of the run and to that of their day, as far as these are there.
+
+    Args:
+        facts: of the page.
+        page: its file.
+        of_run: name of the run's page.
+    """
+
+    def back(docs: report.DataDocs) -> dict[str, str]:
+        day = facts.page_at(docs.start, docs.end)
+        alone = f"{page_name(facts.timezone, docs.start)}.html" if docs.commit else page.name
+        there = [name for name in (of_run, alone, page.name) if name == page.name or (page.parent / name).is_file()]
+        names = dict.fromkeys([name for name in (*there, day) if name])
+        return {name: f"{facts.flow} · {facts.run}" if name == of_run else name.removesuffix(".html") for name in names}
+
+    copy_docs(facts.data_docs, page.parent, back)
+
+
 def _write(facts: report.ReportFacts, page: Path) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
     copy_rows(facts, page.parent)
+    docs_beside(facts, page)
     durable.replace(page, report.render(facts).encode())
     return page

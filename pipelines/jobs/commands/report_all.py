@@ -15,8 +15,9 @@ from expectations.report.site import SiteFacts, render_index, site_verdict
 from expectations.report.words import counted
 from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.files import durable
-from pipelines.jobs.commands.report import INDEX, copy_rows, opened, page_name
+from pipelines.jobs.commands.report import INDEX, copy_rows, docs_beside, opened, page_name
 from pipelines.jobs.environment.settings import read_settings
+from pipelines.jobs.facts.delays import chosen_delay, delays_of
 from pipelines.jobs.facts.home import need_lines, readable, run_object, runs_in, stands
 from pipelines.jobs.facts.overview import Overview, read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SITE = "_site"
 """Folder below the reports' where a site lies unless another is named."""
 OVERVIEW = "overview.html"
+ON_A_PAGE = 50_000
+"""Rows of a run that are read for what other delays would have done: of more the page names the command."""
 MADE = "made.json"
 """What each page of a day was made from: one that would come out as it is stays."""
 
@@ -111,9 +114,12 @@ def _run(site: Site, now: int, name: str, run: str) -> SiteRun:
     days = tuple(
         replace(day, page=f"{stem[day.start]}.html") if day.start in seen.by_day else day for day in seen.facts.calendar
     )
-    facts = replace(seen.facts, calendar=days)
+    stream = chosen_delay(about)
+    delays = None if stream is None else delays_of(about, stream, ON_A_PAGE)
+    facts = replace(seen.facts, calendar=days, delays=delays)
     folder = f"{name}/{run}/"
     copy_rows(facts, site.folder / folder)
+    docs_beside(facts, site.folder / folder / OVERVIEW, OVERVIEW)
     site.write(folder + OVERVIEW, report.render(facts, around=report.Around(index=f"../../{INDEX}")))
     told = [day for day in days if day.page]
     for place, day in enumerate(told):
@@ -135,6 +141,7 @@ def _day(site: Site, seen: Overview, day: CalendarDay, folder: str, around: repo
     about = replace(seen.about, span=(day.start, day.end))
     facts = read_facts(about, kept_certificate(about), seen.judged)
     copy_rows(facts, site.folder / folder)
+    docs_beside(facts, site.folder / folder / day.page, OVERVIEW)
     site.write(folder + day.page, report.render(facts, around=around))
 
 

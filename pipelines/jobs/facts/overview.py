@@ -28,6 +28,8 @@ from pipelines.jobs.facts.asked import (
     still_asked,
     tells_of_each,
 )
+from pipelines.jobs.facts.data_docs import docs_of
+from pipelines.jobs.facts.delays import advising, chosen_delay
 from pipelines.jobs.facts.let_pass import decided, failing
 from pipelines.jobs.facts.narrowed import narrowed
 from pipelines.jobs.facts.planned import PlanState
@@ -131,7 +133,7 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
     checks = counting(about, judged)
     flow = about.flow
     first, last = about.bounds
-    plan = plan_of(about.known)
+    plan, stream = plan_of(about.known), chosen_delay(about)
     facts = report.ReportFacts(
         flow=flow.name,
         about=flow.about,
@@ -147,8 +149,10 @@ def read_overview(about: Reported, certificate: report.Certificate | None) -> Ov
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=expectation_facts(about, checks, remembered(about, judged, None)),
+        data_docs=docs_of(about.root, checks),
         unchecked=len(unchecked(about, checks)),
         not_asked=len(not_asked(about, checks)),
+        advise="" if stream is None else advising(about, stream),
         calendar=tuple(calendar_of(about, checks, plan)),
     )
     return Overview(about=about, facts=facts, judged=judged, unreadable=plan.unread if plan.is_unreadable else "")

@@ -15,14 +15,18 @@ from pipelines.engine.columnar.clock import wall_now
 from pipelines.engine.commits.entry import LEDGER, CommitKind, State
 from pipelines.engine.commits.leg_roots import leg_of
 from pipelines.engine.commits.paths import landed_path
+from pipelines.engine.commits.plan import address_of
 from pipelines.engine.commits.quality import before, read_quality
 from pipelines.engine.commits.readers import read_ledger, read_stream
 from pipelines.engine.landing.manifest import load_manifest
 from pipelines.flows.check import is_of_each
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
+from pipelines.jobs.environment.asked_for import followable
 from pipelines.jobs.facts.asked import Question, counting, is_of_many, not_asked, question, still_asked, tells_of_each
 from pipelines.jobs.facts.current import is_current, made_good
+from pipelines.jobs.facts.data_docs import docs_of
+from pipelines.jobs.facts.delays import advising, chosen_delay, delays_of
 from pipelines.jobs.facts.failing_rows import FailingRows
 from pipelines.jobs.facts.let_pass import undecided
 from pipelines.jobs.facts.narrowed import narrowed
@@ -136,6 +140,7 @@ def read_facts(
     checks = [each for each in counting(about, judged) if start is None or start < each.end]
     first, last = about.bounds
     now = wall_now()
+    stream = chosen_delay(about)
     return report.ReportFacts(
         flow=flow.name,
         about=flow.about,
@@ -159,9 +164,12 @@ def read_facts(
         certificate=certificate,
         accounts=tuple(account_facts(each, about.of(each.name)) for each in flow.streams.values() if each.accountable),
         expectations=expectation_facts(about, checks, remembered(about, judged, about.span)),
+        data_docs=docs_of(root, checks, about.span),
         unchecked=len(unchecked(about, checks)),
         not_asked=len(not_asked(about, checks)),
         picture=_picture(flow, tables),
+        delays=None if stream is None or about.span is not None else delays_of(about, stream),
+        advise="" if stream is None else advising(about, stream),
         versions={name: metadata.version(name) for name in PACKAGES},
     )
 
@@ -417,6 +425,7 @@ def commit_facts(about: Reported, entry: Entry) -> report.CommitFacts:
         hash=content,
         note=note,
         leg=about.leg,
+        asked_by=followable(address_of(entry)),
     )
 
 

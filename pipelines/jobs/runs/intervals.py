@@ -25,6 +25,7 @@ from pipelines.engine.tasks.commit_work import Sequences, commit_work, commits_w
 from pipelines.engine.tasks.stages import ColumnsSeen, check_tables, create_tables
 from pipelines.errors import PulselineError
 from pipelines.flows.definition import fingerprint_of
+from pipelines.jobs.environment.asked_for import run_address
 from pipelines.jobs.runs.gate import Checked, Gate, blocking, hold, kept_words, publish_at_once
 from pipelines.jobs.runs.replaced import landed_before, require_arrivals, require_files, sequences_before
 from pipelines.jobs.text.moments import Moments
@@ -265,7 +266,7 @@ def begin(driver: Driver, flow: Flow, sequence: LandedSequence) -> Entry:
     span = Span(sequence.start, sequence.end)
     parent = driver.state().parent_for(span.start)
     require_current(driver.state(), parent)
-    plan = plan_of(flow, UPGRADES.current)
+    plan = plan_of(flow, UPGRADES.current, run_address())
     return driver.intent(driver.next_number(), span, parent, [sequence.id], plan, fingerprint_of(flow))
 
 

@@ -138,6 +138,7 @@ OTHERWISE = {
     "leg_roots.note_legs": "noted before a leg's first commit; lost, `doctor --repair` makes it anew: test_legs_mended",
     "leg_roots.note_legs_anew": "as `note_legs`, and noted again by the next `doctor --repair`",
     "legs._note": "for whom a leg waits, for `status` alone: the next start takes it away",
+    "data_docs.copy_docs": "a copy of what the last check wrote: made again with the page beside it",
     "report.copy_rows": "a copy of what the last check wrote: made again with its page, or by the next check",
     "report._keep": "a page that is kept is rendered from the tables by the run it is of",
     "report_pdf.print_page": "printed again from its page, by the same command",
