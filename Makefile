@@ -125,7 +125,7 @@ check-all: java lint types contracts ## check with the exhaustive tests, then th
 parity-flows: java setup ## draw 1,000 flows with rows and cuts; stream and backfill must give the same bytes (long)
 	@PULSELINE_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/jobs/commands/test_stream.py -k drawn --timeout 0
 
-bench: java setup ## what streams and operators cost, in one table with what each is compared with (an hour and a half, a quiet machine)
+bench: java setup ## what streams and operators cost, in one table with what each is compared with (three hours, a quiet machine)
 	@$(BIN)/pulseline bench all
 
 diagrams: setup ## draw the pictures of docs/operators anew, and the made parts of its pages

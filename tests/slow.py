@@ -138,6 +138,8 @@ SLOW = (
     "jobs/commands/test_own_checks.py::test_what_is_set_aside_is_asked_for_itself[spark]",
     "jobs/runs/test_at_once.py::test_one_of_them_can_be_run_again_alone[0]",
     # What benches measure.
+    "jobs/bench/test_bench_small.py::test_spark_sorts_the_same_files",
+    "jobs/bench/test_bench_small.py::test_silent_keys_are_listened_to",
     "jobs/bench/test_bench_store.py::test_a_commit_asks_little_of_a_store",
     "jobs/bench/test_bench_scale.py::test_memory_is_that_of_the_landing",
     "jobs/bench/test_bench_scale.py::test_calls_of_a_commit_are_counted_and_those_that_wait_for_one_another",

@@ -28,7 +28,11 @@ class Bench(StrEnum):
 
     COMMANDS = "commands"
     INTERVAL = "interval"
+    YEAR = "year"
     STREAM = "stream"
+    SILENCE = "silence"
+    ENDURANCE = "endurance"
+    LANDING = "landing"
     HEARTBEAT = "heartbeat"
     PUNCTUATE = "punctuate"
     CTI = "cti"
@@ -60,7 +64,7 @@ class CtiPart(StrEnum):
 def bench_all(
     only: Annotated[list[Bench] | None, typer.Option(help="Only this bench; may be given again.")] = None,
 ) -> int:
-    """Run all benches, and print one table: each figure beside what it is compared with (an hour and a half)."""
+    """Run all benches, and print one table: each figure beside what it is compared with (three hours)."""
     from pipelines.jobs.bench.together import bench_all as measure
 
     return measure([each.value for each in only or Bench], tell)
@@ -117,16 +121,68 @@ def bench_order(
     return measure(rows, commits, spark=spark, as_json=as_json, echo=tell)
 
 
+@app.command("silence", epilog="Example: `pulseline bench silence --keys 10000 --seconds 30`")
+@guarded
+def bench_silence(
+    keys: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Silent keys; may be given again. 10,000, 100,000 and 1,000,000 unless given."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each is listened to, at least.")] = 60.0,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure how late timers of silent keys are published, and the memory that such a key takes (6 minutes)."""
+    from pipelines.jobs.bench.silence import BOUNDS
+    from pipelines.jobs.bench.silence import bench_silence as measure
+
+    return measure(keys or [bound.keys for bound in BOUNDS], seconds, as_json=as_json, echo=tell)
+
+
+@app.command("endurance", epilog="Example: `pulseline bench endurance --commits 10000`")
+@guarded
+def bench_endurance(
+    commits: Annotated[
+        int, typer.Option(min=20, help="Small commits; the end is held against the part behind the first tenth.")
+    ] = 2_000,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure whether cost, files, handles and memory of a stream stay what they were (10 minutes for 10,000)."""
+    from pipelines.jobs.bench.endurance import bench_endurance as measure
+
+    return measure(commits, as_json=as_json, echo=tell)
+
+
+@app.command("landing", epilog="Example: `pulseline bench landing --rows 1000000`")
+@guarded
+def bench_landing(
+    rows: Annotated[int, typer.Option(min=10_000, help="Rows to generate.")] = 10_000_000,
+    keys: Annotated[int, typer.Option(min=1, help="Keys that the rows have.")] = 1_000,
+    as_json: AsJson = False,  # noqa: FBT002
+) -> int:
+    """Measure the landing of raw files beside Spark's sort of the same files into Parquet (5 minutes)."""
+    from pipelines.jobs.bench.landing import bench_landing as measure
+
+    return measure(rows, keys, as_json=as_json, echo=tell)
+
+
 @app.command("interval", epilog="Example: `pulseline bench interval --days 20`")
 @guarded
 def bench_interval(
-    days: Annotated[int, typer.Option(min=3, help="Days of the flights to run, each in three ways.")] = 14,
+    days: Annotated[
+        int | None, typer.Option(min=3, help="Days of the flights to run. 14 unless given, of a year all.")
+    ] = None,
+    year: Annotated[bool, typer.Option("--year", help="A year: together, one by one, on the disk.")] = False,  # noqa: FBT002
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
-    """Measure what a small day costs with and without its checks, in this process and on Spark (1 minute)."""
+    """Measure what a small day costs with and without its checks, here and on Spark; or a year (1; 10 minutes)."""
+    if year:
+        from pipelines.jobs.bench.year import DAYS, bench_year
+
+        return bench_year(days or DAYS, as_json=as_json, echo=tell)
+    from pipelines.jobs.bench.interval import FEW_DAYS
     from pipelines.jobs.bench.interval import bench_interval as measure
 
-    return measure(as_json, days, tell)
+    return measure(as_json, days or FEW_DAYS, tell)
 
 
 @app.command("quality", epilog="Example: `pulseline bench quality --rows 1000000`")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.flows.grid import intervals
-from pipelines.jobs.bench.figures import BenchFigure, median_seconds, tell_figures
+from pipelines.jobs.bench.figures import REPEATS, BenchFigure, Median, median_seconds, tell_figures
 from pipelines.jobs.commands.run import checking
 from pipelines.jobs.environment.settings import MAIN_RUN, load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 FLOW, START, END = "flights", "2013-01-01", "2013-01-08"
-REPEATS = 5
 QUICK, JUDGING = 0.7, 10.0
 """Seconds that a command that looks at tables may take, and one that judges a week."""
 NOTHING = ("--help",)
@@ -71,7 +70,7 @@ def _measured(home: Path) -> Iterator[BenchFigure]:
     yield _figure(("check", FLOW), _waited(home, ("check", FLOW), repeats=1), nothing, JUDGING)
 
 
-def _waited(home: Path, words: Sequence[str], repeats: int = REPEATS) -> float:
+def _waited(home: Path, words: Sequence[str], repeats: int = REPEATS) -> Median:
     """Give the median of the seconds from typing a command to its end; once before, for warmth."""
     command = [sys.executable, "-m", "pipelines.cli", *words]
     here = {**os.environ, "PULSELINE_HOME": str(home)}

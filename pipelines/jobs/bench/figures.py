@@ -8,17 +8,46 @@ import time
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from pipelines.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+REPEATS = 5
+"""How often each is measured, after once for warmth: the median is told, with the least and the most."""
 PACKAGES = ("pyspark", "deltalake", "pyarrow", "numba", "numpy", "duckdb", "polars", "bytewax")
 """Those that are installed; the last three are only compared with."""
+
+
+class Median(float):
+    """The median of what was measured several times, which still knows the least and the most of them."""
+
+    spread: tuple[float, float]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        """Take the median of what was measured; of nothing it is no number."""
+        found = cls(np.median(values) if len(values) else np.nan)
+        found.spread = (float(min(values)), float(max(values))) if len(values) else (np.nan, np.nan)
+        return found
+
+    def rate(self, count: float) -> Median:
+        """Give so many of something a second, where these are the seconds that they took."""
+        rated = Median(count / self)
+        least, most = self.spread
+        rated.spread = (count / most, count / least)
+        return rated
+
+    def times(self, factor: float) -> Median:
+        """Give it in another unit."""
+        scaled = Median(factor * self)
+        least, most = self.spread
+        scaled.spread = (factor * least, factor * most)
+        return scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +68,13 @@ class BenchFigure:
     """The target is the value's, also where there is a ratio."""
     rows: int = 0
     keys: int = 0
+    spread: tuple[float, float] | None = None
+    """The least and the most, where the value is the median of several."""
+
+    def __post_init__(self) -> None:
+        """Take the spread along with a median."""
+        if isinstance(self.value, Median):
+            object.__setattr__(self, "spread", self.value.spread)
 
     @property
     def held(self) -> bool | None:
@@ -61,7 +97,11 @@ class BenchFigure:
         judged = (
             "" if self.target is None else f" ({bound} {self.target:g}{unit}: {'held' if self.held else 'NOT held'})"
         )
-        return f"{self.name}: {self.value:,.4g} {self.unit}{against}{judged}"
+        return f"{self.name}: {self.value:,.4g} {self.unit}{self.spread_text(' (', ')')}{against}{judged}"
+
+    def spread_text(self, before: str = "", behind: str = "") -> str:
+        """Spell the least and the most; nothing where it was measured once."""
+        return "" if self.spread is None else f"{before}{self.spread[0]:,.4g} to {self.spread[1]:,.4g}{behind}"
 
 
 def tell_figures(figures: Iterable[BenchFigure], *, as_json: bool, echo: Callable[[str], None]) -> int:
@@ -92,10 +132,10 @@ def versions_text() -> str:
     return f"{os.cpu_count()} cores; {', '.join(f'{name} {version}' for name, version in versions().items())}"
 
 
-def median_seconds(work: Callable[[], object], repeats: int) -> float:
+def median_seconds(work: Callable[[], object], repeats: int = REPEATS) -> Median:
     """Do something once for warmth and then again; give the median of the latter, in seconds."""
     work()
-    return float(np.median([seconds(work) for _ in range(repeats)]))
+    return Median.of([seconds(work) for _ in range(repeats)])
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -14,7 +14,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.grid import intervals
-from pipelines.jobs.bench.figures import BenchFigure, tell_figures
+from pipelines.jobs.bench.figures import BenchFigure, Median, tell_figures
 from pipelines.jobs.commands.run import checking
 from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts import views
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipelines.jobs.runs.gate import Gate
 
 FLOW, START = "flights", "2013-01-01"
+FEW_DAYS = 14
 WARM = 2
 """Days that are not counted: they compile and import."""
 CHECKED, PUBLISHED = 1.0, 0.25
@@ -87,12 +88,12 @@ def all_on_spark() -> Iterator[None]:
         views.LARGE = large
 
 
-def _median(settings: Settings, flow: Flow, root: Path, spans: list[tuple[int, int]], gate: Gate) -> float:
+def _median(settings: Settings, flow: Flow, root: Path, spans: list[tuple[int, int]], gate: Gate) -> Median:
     """Run days one by one, the first to warm up; give the median of a day in seconds."""
     wanted = Backfill(flow=flow, root=root, base=settings.feeds_base(flow), engine=CoreEngine(), gate=gate)
     took = [time.perf_counter()]
     run_backfill(wanted, spans, done=lambda _: took.append(time.perf_counter()))
-    return float(np.median(np.diff(took)[WARM:]))
+    return Median.of(np.diff(took)[WARM:].tolist())
 
 
 def _figure(name: str, value: float, target: float) -> BenchFigure:

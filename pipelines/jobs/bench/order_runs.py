@@ -23,7 +23,7 @@ from pipelines.engine.files.writing import Layout, TableFile
 from pipelines.engine.live.legs import open_legs
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.task import opened
-from pipelines.jobs.bench.figures import median_seconds, seconds
+from pipelines.jobs.bench.figures import Median, median_seconds, seconds
 from pipelines.jobs.bench.memory import Peak, own_processes
 from pipelines.jobs.bench.order_flows import BEGIN, SPAN
 from pipelines.jobs.runs.backfill import run_backfill
@@ -57,14 +57,14 @@ class SlowEngine(CoreEngine):
 
 
 def batch_seconds(here: LaidFlow, engine: Engine | None = None) -> float:
-    """Run all of a feed as one interval, once for warmth and three times again; give the median of these."""
+    """Run all of a feed as one interval, once for warmth and five times again; give the median of these."""
     return in_turn_seconds(here, engine=engine)[0]
 
 
 def in_turn_seconds(*given: LaidFlow, engine: Engine | None = None) -> tuple[float, ...]:
     """Do the same of several, one run of each after the other: what slows the machine for a while slows all."""
-    took = [[once(here, run, engine) for here in given] for run in "abcd"][1:]
-    return tuple(float(np.median(each)) for each in zip(*took, strict=True))
+    took = [[once(here, run, engine) for here in given] for run in "abcdef"][1:]
+    return tuple(Median.of(each) for each in zip(*took, strict=True))
 
 
 def once(here: LaidFlow, run: str, engine: Engine | None = None) -> float:
@@ -196,9 +196,9 @@ def crossing(here: LaidFlow) -> tuple[float, float]:
         (stream,) = queue.waiting[0].files
         rows = queue.waiting[0].rows
         pieces = [p for bucket in range(4) for chain in queue.inputs(stream, bucket, 1, last) for p in chain]
-        read = median_seconds(lambda: [block for piece in pieces for block in opened(piece)], 3)
+        read = median_seconds(lambda: [block for piece in pieces for block in opened(piece)])
         table = pa.concat_tables([block for piece in pieces for block in opened(piece)])
-        written = median_seconds(lambda: _publish(here.base, table), 3)
+        written = median_seconds(lambda: _publish(here.base, table))
     return written / rows * 1e6, read / rows * 1e6
 
 

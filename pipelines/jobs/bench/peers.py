@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from pipelines.jobs.bench.figures import median_seconds
+from pipelines.jobs.bench.figures import Median, median_seconds
 from pipelines.operators.rows import NULL
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ STATE = "newest bigint, arrival bigint, time bigint, due bigint"
 class Sorted(NamedTuple):
     """Seconds that Spark's shuffle and sort took: to nowhere, and into Parquet files."""
 
-    noop: float
-    parquet: float
+    noop: Median
+    parquet: Median
 
 
 def spark_sorts(spark: SparkSession, source: Path, scratch: Path, repeats: int, columns: Sequence[str] = ()) -> Sorted:

@@ -20,7 +20,15 @@ from pipelines.engine.commits.readers import log_state, published
 from pipelines.engine.landing.index import land_interval
 from pipelines.engine.sources.catalog import open_recorded
 from pipelines.engine.tasks.spark import SparkEngine, leave_out_of_collection
-from pipelines.jobs.bench.figures import BenchFigure, median_seconds, seconds, tell_figures, versions_text
+from pipelines.jobs.bench.figures import (
+    REPEATS,
+    BenchFigure,
+    Median,
+    median_seconds,
+    seconds,
+    tell_figures,
+    versions_text,
+)
 from pipelines.jobs.bench.generated import APART
 from pipelines.jobs.bench.punctuators import PEERS, over_columns
 from pipelines.jobs.bench.stamps import (
@@ -47,7 +55,6 @@ if TYPE_CHECKING:
     from pipelines.operators.advance_time import AdvanceTimePolicy
     from pipelines.operators.rows import Longs
 
-REPEATS = 3
 COMMITS = 10
 """Commits of the stream; the first two are for warmth."""
 WARM = 2
@@ -56,7 +63,7 @@ HOW = "`.venv/bin/uv pip install -c constraints.txt -e '.[bench]'`"
 YARDSTICK, OTHERWISE, STREAMING = "DuckDB", "NumPy", "Bytewax"
 """The peers that figures are held against."""
 NO_STAMPS = np.zeros(0, dtype=np.int64)
-COMPILED, TO_THE_ANSWER, COMMITTED, STREAM = 25, 15, 6, 2
+COMPILED, TO_THE_ANSWER, COMMITTED, STREAM = 25, 15, 10, 2
 """What is to be reached, in M events/s."""
 
 
@@ -92,9 +99,13 @@ class PunctuateBench:
     ) -> Iterator[BenchFigure]:
         """Measure one way to the answer."""
         said: list[StampAnswer] = []
-        took = median_seconds(lambda: said.append(work()), REPEATS) if warm else seconds(lambda: said.append(work()))
+        events = self.feed.rows / 1e6
+        if warm:
+            rate: float = median_seconds(lambda: said.append(work())).rate(events)
+        else:
+            rate = events / seconds(lambda: said.append(work()))
         yield from self.judged(name, said)
-        yield self.rated(name, self.feed.rows / took / 1e6, target)
+        yield self.rated(name, rate, target)
 
     def judged(self, name: str, said: Sequence[StampAnswer]) -> Iterator[BenchFigure]:
         """Tell a wrong answer, which is never in time."""
@@ -171,7 +182,7 @@ def compiled(bench: PunctuateBench) -> Iterator[BenchFigure]:
     blocks = np.array_split(stamps, FILES)
     yield from bench.measured("compiled function, over read columns", lambda: scanned(policy, blocks), COMPILED)
     yield from bench.measured("compiled function, from the files", lambda: from_files(policy, bench.feed.files))
-    rate = bench.feed.rows / median_seconds(lambda: over_columns(stamps), REPEATS) / 1e6
+    rate = median_seconds(lambda: over_columns(stamps)).rate(bench.feed.rows / 1e6)
     yield bench.rated("NumPy, over read columns", rate)
 
 
@@ -181,9 +192,9 @@ def batch(bench: PunctuateBench) -> Iterator[BenchFigure]:
     yield from bench.measured("Spark batch, from the files to the answer", asked, TO_THE_ANSWER)
     ran = [backfilled(bench.feed, bench.engine) for _ in range(REPEATS + 1)]
     yield from bench.judged("Spark batch", [each.answer for each in ran])
-    landing, tasks, whole = np.median([each[:3] for each in ran[1:]], axis=0).tolist()
+    landing, tasks, whole = (Median.of(each) for each in zip(*(each[:3] for each in ran[1:]), strict=True))
     name = "Spark batch, from the files to committed tables"
-    yield bench.rated(name, bench.feed.rows / whole / 1e6, COMMITTED)
+    yield bench.rated(name, whole.rate(bench.feed.rows / 1e6), COMMITTED)
     yield bench.part("  of it landing, in the driver", landing)
     yield bench.part("  of it the task", tasks)
 
@@ -192,7 +203,7 @@ def stream(bench: PunctuateBench) -> Iterator[BenchFigure]:
     """Measure a stream in commits of a tenth of the rows, each landed and published, durable."""
     took, answer = streamed(bench.feed, bench.engine)
     yield from bench.judged("stream", [answer])
-    rate = bench.feed.rows / COMMITS / float(np.median(took[WARM:])) / 1e6
+    rate = Median.of(took[WARM:]).rate(bench.feed.rows / COMMITS / 1e6)
     name = f"stream, commits of {bench.feed.rows // COMMITS:,} events, landing included"
     yield bench.rated(name, rate, STREAM, STREAMING)
 

@@ -21,7 +21,7 @@ from pipelines.engine.commits.readers import published
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.grid import intervals
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.bench.figures import BenchFigure, tell_figures
+from pipelines.jobs.bench.figures import BenchFigure, median_seconds, tell_figures
 from pipelines.jobs.bench.interval import all_on_spark
 from pipelines.jobs.commands.check import check_span
 from pipelines.jobs.environment.settings import read_settings
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pipelines.flows.model import Flow
     from pipelines.jobs.facts.views import Session
 
-TIMES = 3
-"""How often each is measured, the first one to warm up not counted."""
 BY_HAND, BY_COUNT = 1.5, 3.0
 """How many times as long as the query by hand, and as the count by key, checks may take."""
 DAY = "2024-01-01"
@@ -153,12 +151,12 @@ def _measured(base: Path, rows: int, keys: int) -> Iterator[BenchFigure]:
         run_backfill(wanted, intervals(flow, DAY, "2024-01-02"))
         ran = time.perf_counter() - began
         with all_on_spark():
-            own = _median(lambda: _judged(flow, root, spark.session, len(checks)))
+            own = median_seconds(lambda: _judged(flow, root, spark.session, len(checks)))
         files = list(published(root, "kept").files)
-        hand = _median(lambda: _by_hand(spark.session, files, checks))
-        count = _median(lambda: _counted(spark.session, files))
+        hand = median_seconds(lambda: _by_hand(spark.session, files, checks))
+        count = median_seconds(lambda: _counted(spark.session, files))
         kinds = {
-            kind: _median(partial(_by_hand, spark.session, files, list(alike)))
+            kind: median_seconds(partial(_by_hand, spark.session, files, list(alike)))
             for kind, alike in groupby((check for check in checks if not check.where), lambda check: check.expectation)
         }
     finally:
@@ -199,15 +197,6 @@ def _feed(rows: int, keys: int) -> pa.Table:
         for name, (values, at) in texts.items()
     }
     return pa.table({**columns, **named})
-
-
-def _median(measured: Callable[[], None]) -> float:
-    took = []
-    for _ in range(TIMES + 1):
-        began = time.perf_counter()
-        measured()
-        took.append(time.perf_counter() - began)
-    return float(np.median(took[1:]))
 
 
 def _judged(flow: Flow, root: Path, session: Session, own: int) -> None:

@@ -15,8 +15,8 @@ from pipelines.engine.files.folders import CARRY, UNNAMED
 from pipelines.engine.files.stored import path_of
 from pipelines.engine.live.epochs import EpochRunner
 from pipelines.engine.tasks.local import CoreEngine
-from pipelines.jobs.bench.figures import BenchFigure, tell_figures
-from pipelines.jobs.bench.stream import BEGIN, RECORDED, _feed, _flow, epochs
+from pipelines.jobs.bench.figures import BenchFigure, Median, tell_figures
+from pipelines.jobs.bench.stream import BEGIN, RECORDED, epochs, laid_feed, laid_flow
 from pipelines.jobs.proofs.emulator import BUCKET, access_to, emulator, in_environment
 from pipelines.jobs.proofs.store_proxy import StoreProxy
 from pipelines.jobs.runs.backfill import Backfill
@@ -50,20 +50,20 @@ def bench_store(as_json: bool, commits: int, echo: Callable[[str], None]) -> int
 
 
 def _measured(base: Path, commits: int) -> Iterator[BenchFigure]:
-    flow = _flow(base, RECORDED)
-    _feed(base, BEGIN + np.arange(commits * ROWS) * TICKS_PER_SECOND // ROWS)
+    flow = laid_flow(base, RECORDED)
+    laid_feed(base, BEGIN + np.arange(commits * ROWS) * TICKS_PER_SECOND // ROWS)
     readings = [BEGIN + (each + 1) * TICKS_PER_SECOND for each in range(commits)]
     wanted, core = Backfill(flow=flow, root=base / "home", base=base, engine=CoreEngine()), CoreEngine()
-    here = float(np.median(epochs(wanted, BEGIN, readings, lambda _: core)[WARM:]))
-    yield BenchFigure(bench="store", name="a commit in a folder", value=here * 1e3, unit="ms", rows=ROWS)
+    here = Median.of(epochs(wanted, BEGIN, readings, lambda _: core)[WARM:])
+    yield BenchFigure(bench="store", name="a commit in a folder", value=here.times(1e3), unit="ms", rows=ROWS)
     with emulator() as behind, StoreProxy(behind).listening() as proxy:
         with in_environment(access_to(behind)):
             there = replace(wanted, root=path_of(f"s3://{BUCKET}/timed"))
-            took = float(np.median(epochs(there, BEGIN, readings, lambda _: core)[WARM:]))
+            took = Median.of(epochs(there, BEGIN, readings, lambda _: core)[WARM:])
         yield BenchFigure(
             bench="store",
             name="a commit in an emulated store",
-            value=took * 1e3,
+            value=took.times(1e3),
             unit="ms",
             against="one in a folder",
             ratio=took / here,

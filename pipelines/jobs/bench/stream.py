@@ -14,15 +14,16 @@ import pyarrow.parquet as pq
 
 from pipelines.engine.columnar.columns import times
 from pipelines.engine.commits.driver import open_driver
-from pipelines.engine.commits.history import settled_of
-from pipelines.engine.commits.readers import log_state
+from pipelines.engine.commits.paths import data_tables, ledger_path
 from pipelines.engine.live.epochs import SMALL_EPOCH, EpochRunner
 from pipelines.engine.live.upkeep import Upkeep
 from pipelines.engine.tasks.local import CoreEngine
 from pipelines.engine.tasks.spark import SparkEngine
 from pipelines.flows.reading import read_flow
-from pipelines.jobs.bench.figures import BenchFigure, tell_figures
-from pipelines.jobs.commands.stream import HOUSE_EVERY, Live, run_live
+from pipelines.jobs.bench.figures import REPEATS, BenchFigure, Median, tell_figures
+from pipelines.jobs.bench.silence import silent_sources
+from pipelines.jobs.commands.stream import HOUSE_EVERY
+from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.runs.backfill import Backfill, run_backfill
 from pipelines.jobs.runs.readings import land_readings
 from pipelines.operators.rows import TICKS_PER_SECOND
@@ -35,12 +36,17 @@ if TYPE_CHECKING:
 
 KEYS = 1_000
 SIZES = (0, 1_000, 100_000, 1_000_000)
-REPEATS = 3
 OUT_OF_ORDER = 0.01
 """Share of rows whose event time lies before that of rows that came earlier."""
 WARM_UP = (1_000, SMALL_EPOCH + 1, SMALL_EPOCH + 1)
 """Rows of commits that are not counted: they start Spark, load the compiled scans, and meet every key."""
 BEGIN = 1_700_000_000 * TICKS_PER_SECOND
+FIXED, A_COMMIT, A_ROW, LATER = 0.2, 0.2, 1.3, 1.2
+"""To stay under: seconds of a commit without rows and of one of eight tables, times of a row and of late commits."""
+MANY_TABLES, HOURS, WARM_COMMITS = "flights", 4, 10
+"""The flow of eight tables, hours of it that one commit takes, and commits that are not counted."""
+FIRST_READING = 1_357_016_400 * TICKS_PER_SECOND
+"""Midnight in New York at the begin of 2013."""
 RECORDED = """\
 flow: bench
 buckets: 4
@@ -48,14 +54,6 @@ sources:
   rows: {feed: {parquet: rows.parquet}, key: device, time: time, arrival: seen}
 streams:
   beating: {heartbeat: rows, interval: 1m, slack: 5s}
-"""
-FOLDER = """\
-flow: silent
-buckets: 4
-sources:
-  rows: {feed: {folder: inbox, format: parquet}, key: device, time: time}
-streams:
-  beating: {heartbeat: rows, interval: 1s, max_ahead: off}
 """
 
 
@@ -76,21 +74,23 @@ def bench_stream(as_json: bool, commits: int, seconds: float, echo: Callable[[st
         base = Path(folder)
         measured = chain(
             cost_of_a_commit(base / "cost", spark),
+            many_tables(base / "tables"),
             many_commits(base / "many", commits),
-            silent_sources(base / "silent", spark, seconds),
+            silent_sources(base / "silent", spark, seconds, bench="stream"),
         )
         missed = tell_figures(measured, as_json=as_json, echo=echo)
     spark.close()
     return missed
 
 
-def _flow(base: Path, text: str) -> Flow:
+def laid_flow(base: Path, text: str) -> Flow:
+    """Write a flow's file, and read it."""
     base.mkdir(parents=True, exist_ok=True)
     (base / "flow.yaml").write_text(text)
     return read_flow(base / "flow.yaml", {})
 
 
-def _feed(base: Path, arrivals: np.ndarray) -> None:
+def laid_feed(base: Path, arrivals: np.ndarray) -> None:
     """Write a feed: a row an arrival, keys drawn, one in a hundred out of order."""
     drawn = np.random.default_rng(7)
     count = len(arrivals)
@@ -108,16 +108,16 @@ def _feed(base: Path, arrivals: np.ndarray) -> None:
 
 def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[BenchFigure]:
     """Fit the cost of a commit over its rows, and hold the part per row against batch into the same tables."""
-    flow = _flow(base, RECORDED)
+    flow = laid_flow(base, RECORDED)
     sizes = [size for size in SIZES for _ in range(REPEATS)]
     second = TICKS_PER_SECOND
     every = [*WARM_UP, *sizes]
     spans = [BEGIN + i * second + np.arange(size) * second // max(size, 1) for i, size in enumerate(every)]
-    _feed(base, np.concatenate(spans))
+    laid_feed(base, np.concatenate(spans))
     readings = [BEGIN + (i + 1) * second for i in range(len(spans))]
     wanted = Backfill(flow=flow, root=base / "live", base=base, engine=spark)
     took = epochs(wanted, BEGIN, readings, lambda rows: CoreEngine() if rows <= SMALL_EPOCH else spark)[len(WARM_UP) :]
-    medians = [float(np.median(took[i : i + REPEATS])) for i in range(0, len(took), REPEATS)]
+    medians = [Median.of(took[i : i + REPEATS]) for i in range(0, len(took), REPEATS)]
     per_row, fixed = (float(part) for part in np.polyfit(np.array(SIZES, dtype=float), np.array(medians), 1))
     whole = Backfill(flow=flow, root=base / "batch", base=base, engine=spark)
     warm = readings[len(WARM_UP) - 1]
@@ -129,7 +129,7 @@ def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[BenchFigure]:
     for size, median in zip(SIZES, medians, strict=True):
         yield BenchFigure(bench="stream", name=f"commit of {size:,} rows", value=median, unit="s", rows=size, keys=KEYS)
     yield BenchFigure(
-        bench="stream", name="fixed part of a commit", value=fixed, unit="s", target=0.5, rows=rows, keys=KEYS
+        bench="stream", name="fixed part of a commit", value=fixed, unit="s", target=FIXED, rows=rows, keys=KEYS
     )
     yield BenchFigure(
         bench="stream",
@@ -138,7 +138,7 @@ def cost_of_a_commit(base: Path, spark: SparkEngine) -> Iterator[BenchFigure]:
         unit="µs",
         against="batch into the same tables, landing included",
         ratio=per_row / batch,
-        target=1.3,
+        target=A_ROW,
         rows=rows,
         keys=KEYS,
     )
@@ -159,15 +159,28 @@ def epochs(wanted: Backfill, begin: int, readings: Sequence[int], engine: Callab
     return took
 
 
+def many_tables(base: Path, commits: int = 60, warm: int = WARM_COMMITS) -> Iterator[BenchFigure]:
+    """Measure small commits of a flow of eight tables: the flights, some hours each."""
+    settings, core = read_settings(), CoreEngine()
+    flow = load_flow(settings, MANY_TABLES)
+    wanted = Backfill(flow=flow, root=base, base=settings.feeds_base(flow), engine=core)
+    apart = HOURS * 3_600 * TICKS_PER_SECOND
+    readings = [FIRST_READING + (each + 1) * apart for each in range(commits + warm)]
+    took = epochs(wanted, FIRST_READING, readings, lambda _: core)[warm:]
+    streams = [table for table in data_tables(base) if table != ledger_path(base)]
+    name = f"a commit of {len(streams)} streams and the ledger"
+    yield BenchFigure(bench="stream", name=name, value=Median.of(took), unit="s", target=A_COMMIT)
+
+
 def many_commits(base: Path, commits: int) -> Iterator[BenchFigure]:
     """Hold the median of small commits late in a run against that of early ones."""
-    flow = _flow(base, RECORDED)
-    _feed(base, BEGIN + np.arange(commits * 10) * TICKS_PER_SECOND // 10)
+    flow = laid_flow(base, RECORDED)
+    laid_feed(base, BEGIN + np.arange(commits * 10) * TICKS_PER_SECOND // 10)
     readings = [BEGIN + (i + 1) * TICKS_PER_SECOND for i in range(commits)]
     wanted = Backfill(flow=flow, root=base / "live", base=base, engine=CoreEngine())
     core = CoreEngine()
     took = epochs(wanted, BEGIN, readings, lambda _: core)
-    early, late = float(np.median(took[50:150])), float(np.median(took[-100:]))
+    early, late = Median.of(took[50:150]), Median.of(took[-100:])
     yield BenchFigure(
         bench="stream",
         name=f"median of a small commit after {commits:,}",
@@ -175,32 +188,7 @@ def many_commits(base: Path, commits: int) -> Iterator[BenchFigure]:
         unit="s",
         against="that after 100",
         ratio=late / early,
-        target=1.5,
+        target=LATER,
         rows=10,
         keys=KEYS,
     )
-
-
-def silent_sources(base: Path, spark: SparkEngine, seconds: float, keys: int = 10_000) -> Iterator[BenchFigure]:
-    """Measure how late timers are published while every source is silent: published minus due."""
-    flow = _flow(base, FOLDER)
-    (base / "inbox").mkdir()
-    now = time.time_ns() // 1000
-    columns = {"device": pa.array(np.arange(keys)), "time": times(np.full(keys, now))}
-    pq.write_table(pa.table(columns), base / "inbox" / "first.parquet")
-    live = Live(flow=flow, root=base / "live", base=base, spark=spark, lasts=seconds)
-    run_live(live, lambda _: None)
-    entries = [entry for entry in log_state(live.root).published if "p99_ms" in entry.detail.get("lateness", {})]  # type: ignore[operator]
-    late = [entry.detail["lateness"] for entry in entries[len(entries) // 3 :]]
-    worst = float(np.quantile([each["p99_ms"] for each in late], 0.99)) if late else float("nan")  # type: ignore[index]
-    usual = float(np.median([each["p50_ms"] for each in late])) if late else float("nan")  # type: ignore[index]
-    tasks = [float(entry.durations["tasks_ms"]) for entry in entries[len(entries) // 3 :]]  # type: ignore[arg-type]
-    rows = [row for row in log_state(live.root).entries if row.settled]
-    tables = [float(settled_of(row).milliseconds) for row in rows[len(rows) // 3 :]]
-    yield BenchFigure(bench="stream", name="heartbeat lateness, silent sources, p50", value=usual, unit="ms", keys=keys)
-    yield BenchFigure(
-        bench="stream", name="heartbeat lateness, silent sources, p99", value=worst, unit="ms", target=2_000, keys=keys
-    )
-    for name, values in (("tasks", tasks), ("tables", tables)):
-        median = float(np.median(values)) if values else float("nan")
-        yield BenchFigure(bench="stream", name=f"of an epoch, {name}", value=median, unit="ms", keys=keys)

@@ -15,6 +15,8 @@ from pipelines.jobs.text.tables import table_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+WORDS = {"year": ("interval", "--year"), "endurance": ("endurance", "--commits", "10000")}
+"""How a bench is called that is not called by its name alone."""
 HELD = {True: "held", False: "NOT held", None: ""}
 
 
@@ -31,7 +33,7 @@ def bench_all(parts: Sequence[str], echo: Callable[[str], None]) -> int:
     figures: list[BenchFigure] = []
     broken = []
     for part in parts:
-        command = [sys.executable, "-m", "pipelines.cli", "bench", part, "--json"]
+        command = [sys.executable, "-m", "pipelines.cli", "bench", *WORDS.get(part, (part,)), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
             for figure in figures_in(process.stdout or ()):
                 echo(figure.as_text())
@@ -48,7 +50,9 @@ def figures_in(lines: Iterable[str]) -> Iterator[BenchFigure]:
     names = {field.name for field in fields(BenchFigure)}
     for line in lines:
         if line.startswith("{"):
-            yield BenchFigure(**{name: value for name, value in json.loads(line).items() if name in names})
+            found = {name: value for name, value in json.loads(line).items() if name in names}
+            spread = found.pop("spread", None)
+            yield BenchFigure(**found, spread=None if spread is None else (spread[0], spread[1]))
 
 
 def figures_table(figures: Sequence[BenchFigure]) -> str:
@@ -57,12 +61,13 @@ def figures_table(figures: Sequence[BenchFigure]) -> str:
         "bench": [each.bench for each in figures],
         "measured": [each.name for each in figures],
         "value": [f"{each.value:,.4g} {each.unit}" for each in figures],
+        "from to": [each.spread_text() for each in figures],
         "times": ["" if each.ratio is None else f"{each.ratio:.2f}" for each in figures],
         "what it is compared with": [each.against for each in figures],
         "target": [_target(each) for each in figures],
         "": [HELD[each.held] for each in figures],
     }
-    return table_text(columns, ["value", "times"])
+    return table_text(columns, ["value", "from to", "times"])
 
 
 def _target(figure: BenchFigure) -> str:
