@@ -34,6 +34,16 @@ def complete_of(flow: str) -> Asset:
     return Asset(name=f"{flow}, complete days", uri=URI.format(flow=flow, kind="days"), group="pulseline")
 
 
+def unjudged_of(flow: str) -> Asset:
+    """Name the complete days of a flow that no gate has judged, for the DAG that checks them."""
+    return Asset(name=f"{flow}, days to check", uri=URI.format(flow=flow, kind="unjudged"), group="pulseline")
+
+
+def unjudged_alias_of(flow: str) -> AssetAlias:
+    """Name the alias through which its events go: an outlet itself has one whether there is anything to tell or not."""
+    return AssetAlias(name=unjudged_of(flow).name, group="pulseline")
+
+
 def announce(
     outlets: Iterable[Any], context: Context, asked: Mapping[str, Any], found: Sequence[Mapping[str, Any]]
 ) -> None:

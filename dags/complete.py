@@ -18,7 +18,7 @@ from dags.process import JobOperator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow.sdk import Asset, Context
+    from airflow.sdk import Asset, AssetAlias, Context
 
 NEWEST = 200
 """Events that are looked at: many more than one run makes, and each run has what it sees written down."""
@@ -60,17 +60,29 @@ class LookOperator(JobOperator):
 class AnnounceOperator(BaseOperator):
     """Announces one complete day as a partition of the asset; skipped where Airflow has an event of it.
 
+    What a stream published nobody has judged yet: of such a day the DAG that checks is told in the same transaction.
+
     Args:
         day: what is told of it; `day` is its partition.
         asset: of the flow's complete days.
+        unjudged: asset of those that no gate has judged, which has an event without partition of each.
+        alias: through which these go; among the task's outlets.
     """
 
     template_fields: Sequence[str] = ("day",)
     ui_color = "#e8f0fe"
 
-    def __init__(self, *, day: Any, asset: Asset, **kwargs: Any) -> None:  # noqa: ANN401 - a result to come
+    def __init__(
+        self,
+        *,
+        day: Any,  # noqa: ANN401 - a result to come
+        asset: Asset,
+        unjudged: Asset,
+        alias: AssetAlias,
+        **kwargs: Any,  # noqa: ANN401 - Airflow's own
+    ) -> None:
         super().__init__(**kwargs)
-        self.day, self.asset = day, asset
+        self.day, self.asset, self.unjudged, self.alias = day, asset, unjudged, alias
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Announce it."""
@@ -80,6 +92,8 @@ class AnnounceOperator(BaseOperator):
         events = context["outlet_events"][self.asset]
         events.extra = self.day
         events.add_partitions(name)
+        if not self.day["judged"]:
+            context["outlet_events"][self.alias].add(self.unjudged, extra=self.day)
         return dict(self.day)
 
 

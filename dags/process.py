@@ -101,9 +101,7 @@ class JobOperator(BaseOperator):
         every = [*own, *asked.get("commands", {}).get(self.task_id, [])]
         if not every:
             raise AirflowSkipException("nothing was begun, so there is nothing to do")
-        result: dict[str, Any] = {}
-        for words in every:
-            result = self._run(words, context)
+        result = self._run_all(every, context)
         ran = self.ran or {}
         announce(self.outlets, context, asked | ran, [*ran.get("commits", []), result])
         return result
@@ -114,6 +112,13 @@ class JobOperator(BaseOperator):
         if self._running is not None:
             self.log.info("stopping: the command has %.0f s to end by itself", self.grace)
             self._running.stop()
+
+    def _run_all(self, every: Sequence[Sequence[str]], context: Context) -> dict[str, Any]:
+        """Run commands up to the first that fails; give what the last one found out."""
+        result: dict[str, Any] = {}
+        for words in every:
+            result = self._run(words, context)
+        return result
 
     def _run(self, words: Sequence[str], context: Context) -> dict[str, Any]:
         begun = time.monotonic()
@@ -161,6 +166,24 @@ class JobOperator(BaseOperator):
             raise AirflowFailException(last)
         if code:
             raise AirflowException(f"exit code {code}: {last}")
+
+
+class EachOperator(JobOperator):
+    """Runs all of its commands, whatever one of them finds: a day that does not hold keeps no other unchecked."""
+
+    def _run_all(self, every: Sequence[Sequence[str]], context: Context) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        failed: list[str] = []
+        for words in every:
+            try:
+                result = self._run(words, context)
+            except AirflowFailException as failure:
+                failed.append(str(failure))
+        if failed:
+            sentence = "; ".join(failed) if len(every) == 1 else f"{len(failed)} of {len(every)}: {'; '.join(failed)}"
+            self._keep(context, sentence, now=True)
+            raise AirflowFailException(sentence)
+        return result
 
 
 class RequestOperator(JobOperator):

@@ -22,6 +22,9 @@ and reads `dag_run.partition_key`. A plain `schedule=[days]` never runs for a pa
 | `look` | holds the tables against the run's ledger and Airflow's events; gives the days that are due, 31 at most |
 | `announce` | a task a day: one event, with the day as its partition; skipped where nothing is due |
 
+A day of which a stream published something, which it does unchecked, is also told to `quality_`, once, without a
+partition: it checks that day while the stream goes on. What a gate has judged is not told there.
+
 The last day of a backfill is complete when the next one has run, for CTIs lag behind by the flow's `delay`. A flow of
 streams that promise nothing, or only key by key, has no complete days, and `look` says so. While something is stale,
 nothing new is announced.
@@ -50,7 +53,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import DAG
 
 from dags.complete import AnnounceOperator, LookOperator
-from dags.wiring import EVERY_MINUTE, LONG_AGO, complete_days, usual
+from dags.wiring import EVERY_MINUTE, LONG_AGO, complete_days, tells_of_days, usual
 
 if TYPE_CHECKING:
     from pipelines.jobs.environment.offered import Offered
@@ -58,7 +61,6 @@ if TYPE_CHECKING:
 
 def promises_dag(flow: Offered) -> DAG:
     """Make the DAG of a flow."""
-    days = complete_days(flow)
     with DAG(
         **usual("promises", flow, __doc__),
         schedule=EVERY_MINUTE,
@@ -66,7 +68,6 @@ def promises_dag(flow: Offered) -> DAG:
         catchup=False,
         is_paused_upon_creation=True,
     ) as dag:
-        look = LookOperator(task_id="look", flow=flow.called, asset=days)
-        announced = {"inlets": [days], "outlets": [days], "map_index_template": "{{ task.day['day'] }}"}
-        AnnounceOperator.partial(task_id="announce", asset=days, **announced).expand(day=look.output)
+        look = LookOperator(task_id="look", flow=flow.called, asset=complete_days(flow))
+        AnnounceOperator.partial(task_id="announce", **tells_of_days(flow)).expand(day=look.output)
     return dag

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, Param
 
-from dags.announced import alias_of, asset_of, complete_of
+from dags.announced import alias_of, asset_of, complete_of, unjudged_alias_of, unjudged_of
 from dags.approval import MOST, REASON
 from dags.days import RecordedDays
 from dags.patience import SOON, Patience, alert
@@ -199,3 +199,15 @@ def publishes(flow: Offered, kind: str) -> AssetAlias:
 def complete_days(flow: Offered) -> Asset:
     """Name the complete days of a flow, each a partition, for those who wait for whole days only."""
     return complete_of(flow.name)
+
+
+def days_to_check(flow: Offered) -> Asset:
+    """Name the complete days of a flow that no gate has judged."""
+    return unjudged_of(flow.name)
+
+
+def tells_of_days(flow: Offered) -> dict[str, Any]:
+    """Give what the task that announces complete days looks at, and whom it tells."""
+    days, alias = complete_of(flow.name), unjudged_alias_of(flow.name)
+    told = {"asset": days, "unjudged": unjudged_of(flow.name), "alias": alias}
+    return {**told, "inlets": [days], "outlets": [days, alias], "map_index_template": "{{ task.day['day'] }}"}

@@ -27,6 +27,9 @@ PROGRAM = """\
 import json, sys, tempfile
 from pathlib import Path
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.asset import AssetDagRunQueue, AssetEvent, AssetModel
+from airflow.utils.session import create_session
+from sqlalchemy import select
 from dags.bundle import write_files
 from pipelines.jobs.environment.offered import flow_names
 
@@ -38,6 +41,10 @@ found = {"errors": errors, "dags": sorted(bag.dags)}
 for dag_id, conf in json.loads(sys.argv[1]):
     run = bag.dags[dag_id].test(run_conf=conf)
     found[json.dumps(conf)] = {task.task_id: str(task.state) for task in run.get_task_instances()}
+with create_session() as session:
+    found["due"] = sorted(session.scalars(select(AssetDagRunQueue.target_dag_id)))
+    events = session.execute(select(AssetModel.name, AssetEvent.partition_key, AssetEvent.extra).join(AssetEvent.asset))
+    found["events"] = sorted([name, key or "", extra.get("day", "")] for name, key, extra in events)
 print("found", json.dumps(found))
 """
 
@@ -154,5 +161,10 @@ def test_a_complete_day_is_a_partition_once(database: Ground) -> None:
         own.unlink()
     assert found[json.dumps(minutes[0])] == {"look": "success", "announce": "success"}, said
     assert found[json.dumps(minutes[1])] == {"look": "success", "announce": "skipped"}, said
+    # No gate has judged it, so the DAG that checks is told of it, once, without a partition.
+    day = "2013-01-01"
+    told = [event for event in found["events"] if event[0].startswith("steady")]
+    assert told == [["steady, complete days", day, day], ["steady, days to check", "", day]], said
+    assert "quality_steady" in found["due"], said
     # What Airflow has as a partition of the asset is what the second look wrote down.
     assert Announced(database.home / "steady" / "main").told == {"2013-01-01"}, said

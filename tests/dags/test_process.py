@@ -36,10 +36,10 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time.comms import ErrorResponse
 from dags import process
 from dags.deployed import Adopted
-from dags.process import JobOperator
+from dags.process import EachOperator, JobOperator
 
-def outcome(**given):
-    operator = JobOperator(task_id="it", module="stub", grace=2, **given)
+def outcome(kind=JobOperator, **given):
+    operator = kind(task_id="it", module="stub", grace=2, **given)
     try:
         found = ["result", operator.execute({"outlet_events": {}})]
     except BaseException as error:
@@ -98,6 +98,9 @@ found = {
     "told": outcome(commands=[["1", "7 of 9 rows break it"]]),
     "wrong": outcome(commands=[["2"]]),
     "failed": outcome(commands=[["3"], ["0"]]),
+    "each": outcome(EachOperator, commands=[["1", "first day"], ["0", "second"], ["1", "third day"]]),
+    "each holds": outcome(EachOperator, commands=[["0", "first"], ["0", "second"]]),
+    "each until one breaks": outcome(EachOperator, commands=[["1", "first day"], ["3"], ["1", "third day"]]),
 }
 asked = [ErrorType.PERMISSION_DENIED, ErrorType.API_SERVER_ERROR, ErrorType.API_SERVER_ERROR]
 
@@ -177,6 +180,14 @@ def test_what_another_try_cannot_mend_fails_at_once_with_the_last_line(outcomes:
 
 def test_a_check_that_fails_ends_in_its_sentence(outcomes: dict[str, Outcome]) -> None:
     assert outcomes["told"][:2] == ["AirflowFailException", "7 of 9 rows break it"]
+
+
+def test_a_day_that_does_not_hold_keeps_no_other_unchecked(outcomes: dict[str, Outcome]) -> None:
+    assert outcomes["each"][:2] == ["AirflowFailException", "2 of 3: first day; third day"]
+    assert outcomes["each holds"][1]["words"] == ["second"]
+    assert outcomes["each until one breaks"][:2] == ["AirflowException", "exit code 3: why it failed"], (
+        "what another try may mend is tried again, with all days"
+    )
 
 
 @pytest.mark.parametrize("case", ["timeout", "killed"])

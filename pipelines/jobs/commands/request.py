@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import Exit
 from pipelines.flows.feeds.spec import Clock
-from pipelines.flows.grid import intervals
+from pipelines.flows.grid import DAY, cuts_between, instant_of, intervals
 from pipelines.flows.reading import read_frame
 from pipelines.jobs.commands.requested import (
     OWN_DAYS,
@@ -162,7 +162,7 @@ def quality(asked: RequestedRun) -> Request:
     forms += [] if events else [Form(asked.conf, QUALITY_KEYS)]
     checks, runs = [], [str(event.get("run") or MAIN_RUN) for event in judged]
     for form in forms:
-        run, span = form.text("run") or MAIN_RUN, _both(asked, form)
+        run, span = form.text("run") or MAIN_RUN, (_around if events else _both)(asked, form)
         open_run(asked.called, run)
         deep = ["--deep"] if form.flag("deep") else []
         check = ["check", asked.called, *(asked.words(span) if span else ()), "--run", run, *deep, "--json"]
@@ -253,6 +253,16 @@ def _both(asked: RequestedRun, form: Form) -> Span | None:
         given, missing = ("start", "end") if start else ("end", "start")
         raise WrongUse(f"`{given}` in the form stands alone, expected `{missing}` with it")
     return None
+
+
+def _around(asked: RequestedRun, form: Form) -> Span | None:
+    """Give what an event names; of a day that is shorter than an interval, the whole interval, which commits fill."""
+    start, end = form.text("start"), form.text("end")
+    if asked.flow.every <= DAY or not start or not end:
+        return _both(asked, form)
+    first, last = (instant_of(asked.flow, moment, name) for name, moment in (("start", start), ("end", end)))
+    cuts = cuts_between(asked.flow, first, last)
+    return cuts[0], cuts[-1]
 
 
 def _range(asked: RequestedRun, form: Form, run: str) -> Span | None:

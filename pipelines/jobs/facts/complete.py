@@ -87,6 +87,8 @@ def complete_days(known: KnownRun) -> list[Day]:
 def day_facts(known: KnownRun, day: Day) -> Facts:
     """Say what the tables hold of a complete day: span, and of each stream that proves it its events and their hash.
 
+    `judged` says whether a gate has judged all of it.
+
     Args:
         known: the run.
         day: a complete one.
@@ -101,7 +103,19 @@ def day_facts(known: KnownRun, day: Day) -> Facts:
         "timezone": known.moments.name,
         "counts": {name: rows.num_rows for name, rows in tables.items()},
         "hashes": {name: content_hash(rows, leave_out=NOT_HASHED).text for name, rows in tables.items()},
+        "judged": is_judged(known, day),
     }
+
+
+def is_judged(known: KnownRun, day: Day) -> bool:
+    """Say whether a gate has judged all commits of a day; a stream publishes at once, and is judged behind.
+
+    Args:
+        known: the run.
+        day: a complete one; commits that only reach into it are of it, too.
+    """
+    spans = ((row, max(row.span.start, day.start), min(row.span.end, day.end)) for row in known.state.published)
+    return all(row.verdict for row, start, end in spans if start < end)
 
 
 def _events(known: KnownRun, name: str, day: Day) -> pa.Table:

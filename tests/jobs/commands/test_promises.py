@@ -15,6 +15,7 @@ from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state, read_stream
 from pipelines.jobs.commands.promises import alerted, alerts, look, main
 from pipelines.jobs.runs.announced import Announced
+from pipelines.jobs.runs.gate import Checked
 from tests.jobs.commands.test_status_live import HOUR, Stage, hours
 from tests.jobs.conftest import FLOW
 
@@ -59,6 +60,17 @@ def test_what_is_told_of_a_day_is_what_the_tables_hold_of_it(three: House) -> No
     assert first["counts"] == {"punctual": events.num_rows}
     assert events.num_rows > 0
     assert first["hashes"] == {"punctual": content_hash(events, leave_out=NOT_HASHED).text}
+
+
+def test_a_day_that_a_gate_has_judged_is_told_as_judged_and_no_other(house: House) -> None:
+    house.backfill("2013-01-01", "2013-01-02", gate=Checked(lambda *_: ()))
+    house.backfill("2013-01-02", "2013-01-04")
+    assert {each["day"]: each["judged"] for each in due(house)} == {"2013-01-01": True, "2013-01-02": False}
+
+
+def test_a_day_of_a_stream_that_goes_on_is_complete_and_judged_by_nobody(house: House) -> None:
+    Stage(house).play(hours(12, 36))
+    assert [(each["day"], each["judged"]) for each in due(house)] == [("2013-01-01", False)]
 
 
 def test_a_kill_between_ledger_and_event_or_event_and_ledger_loses_and_doubles_none(three: House) -> None:

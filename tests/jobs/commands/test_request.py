@@ -288,6 +288,22 @@ def test_quality_does_not_check_again_what_the_gate_has_just_judged(house: House
     assert "skip" not in both
 
 
+def test_a_complete_day_that_is_shorter_than_an_interval_is_checked_with_the_interval(
+    house: House, ask: Asking
+) -> None:
+    house.backfill("2013-01-01", "2013-01-03")
+    day = {"run": "main", "start": "2013-01-02T05:00:00.000000Z", "end": "2013-01-03T05:00:00.000000Z"}
+    told = day | {"day": "2013-01-02", "judged": False, "counts": {"punctual": 9}}
+    [check] = ask.found("quality", {}, f"--events={json.dumps([told])}")["commands"]["check"]
+    assert check[2:6] == ["--start", "2013-01-02", "--end", "2013-01-03"]
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "every: 7d\n")
+    [check] = ask.found("quality", {}, f"--events={json.dumps([told])}")["commands"]["check"]
+    assert check[2:6] == ["--start", "2012-12-27", "--end", "2013-01-03"]
+    code, refused = ask("quality", {key: told[key] for key in ("start", "end")})
+    assert (code, "expected a cut of the grid" in refused) == (2, True), "what a person says is taken at its word"
+
+
 def test_quality_refuses_a_run_that_nobody_made_at_once(house: House, ask: Asking) -> None:
     house.backfill("2013-01-01", "2013-01-02")
     code, told = ask("quality", {"run": "mian"})
