@@ -52,6 +52,8 @@ def usual(kind: str, flow: Offered, doc: str | None) -> dict[str, Any]:
         flow: for which flow.
         doc: of its module, for its page.
     """
+    told = {"on_failure_callback": failed} if kind in DAYS else {}
+    owned = {"owner": flow.owner} if flow.owner else {}
     return {
         "dag_id": f"{kind}_{flow.name}",
         "dag_display_name": f"{flow.name}: {kind}",
@@ -61,7 +63,7 @@ def usual(kind: str, flow: Offered, doc: str | None) -> dict[str, Any]:
         "tags": ["pulseline", kind, flow.name],
         # All tasks of a run, and each try, read the flow as it was when the run began.
         "disable_bundle_versioning": False,
-        "default_args": PATIENT | {"config": flow.config} | ({"on_failure_callback": failed} if kind in DAYS else {}),
+        "default_args": PATIENT | {"config": flow.config} | told | owned,
     }
 
 

@@ -63,6 +63,11 @@ EXPECT = Key("a list of checks", NONE, "What must hold of its rows; see [Checks]
 FLOW = {
     "flow": Key("a name", REQUIRED, "The name of the flow. Its tables lie in a folder of that name."),
     "about": ABOUT,
+    "owner": Key(
+        "a name or an address",
+        "nobody",
+        "Who is asked where it needs a person: it stands there, and owns its DAGs in Airflow. It changes nothing.",
+    ),
     "every": Key(
         f"whole days, or a part of a day that divides it, {_code(spell(SHORTEST))} or more",
         _span(Flow, "every"),

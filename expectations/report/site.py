@@ -94,6 +94,8 @@ class SiteRun:
     changed: str | None = None
     """What changed since the verdicts before."""
     needs: tuple[Need, ...] = ()
+    owner: str = ""
+    """Who is asked then, as the flow's file says now."""
     live: SiteLive = SiteLive()
     streams: tuple[str, ...] = ()
     days: tuple[tuple[CalendarDay, str], ...] = ()

@@ -25,6 +25,7 @@ BESIDE = frozenset(
         "file",
         "starts",
         "ends",
+        "asked",
         "given",
         "advancing",
         "unsaid",

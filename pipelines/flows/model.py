@@ -239,6 +239,8 @@ class Flow:
     """From where on the sources hold rows, in ticks; None where the file does not say. No part of the definition."""
     ends: int | None = field(default=None, compare=False)
     """Up to where, exclusive."""
+    asked: str = field(default="", compare=False)
+    """Who is asked where it needs a person: `owner` of the file. No part of the definition."""
     region: ReplayPolicy | None = field(default=None, compare=False)
     """When a stream drains, that is publishes; None: with each epoch. No part of what the flow means."""
     sources: Mapping[str, Source]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pipelines.flows.modules import Pasted
 
 KEYS = (
-    *("flow", "about", "every", "timezone", STARTS, ENDS, "buckets", "region", "keep_versions", "parameters"),
+    *("flow", "about", "owner", "every", "timezone", STARTS, ENDS, "buckets", "region", "keep_versions", "parameters"),
     *("sources", "modules", "streams"),
 )
 LATER = (
@@ -96,6 +96,7 @@ def _frame(path: Path | str, parameters: Mapping[str, str]) -> tuple[Section, Fl
     flow = Flow(
         name=_name(top, "flow", top.text("flow")),
         about=top.text("about", ""),
+        asked=" ".join(top.text("owner", "").split()),
         every=_every(top),
         timezone=read_timezone(top, "timezone", "UTC") or "UTC",
         buckets=_buckets(top),

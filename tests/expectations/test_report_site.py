@@ -54,7 +54,9 @@ RUN = SiteRun(
     streams=("beating",),
     days=tuple((day(number), f"2013-01-{number:02}") for number in (1, 2, 3)),
 )
-WAITS = dataclasses.replace(RUN, flow="pumps", needs=(Need(tone=Tone.OPEN, words="a day is held", command="publish"),))
+WAITS = dataclasses.replace(
+    RUN, flow="pumps", owner="Team Pumps", needs=(Need(tone=Tone.OPEN, words="a day is held", command="publish"),)
+)
 RED = dataclasses.replace(RUN, flow="trips", needs=(Need(tone=Tone.BAD, words="a day is red"),))
 
 
@@ -133,6 +135,7 @@ def test_what_went_wrong_stands_before_what_waits() -> None:
     seen = Reading(render_index(SiteFacts(runs=(WAITS, RED)))).text
     assert seen.index("a day is red") < seen.index("a day is held")
     assert "Next: publish" in seen
+    assert "(Team Pumps): a day is held" in seen
     assert newest_day(RUN) == "Thu 3 Jan 2013"
 
 
@@ -157,7 +160,14 @@ def test_the_search_has_days_in_a_row_as_letters_and_others_one_by_one() -> None
 
 def test_hostile_names_are_words_on_the_first_page_and_only_its_own_script_runs() -> None:
     hostile = dataclasses.replace(
-        RED, flow=HOSTILE, run=HOSTILE, about=HOSTILE, sentence=HOSTILE, changed=HOSTILE, streams=(HOSTILE,)
+        RED,
+        flow=HOSTILE,
+        run=HOSTILE,
+        owner=HOSTILE,
+        about=HOSTILE,
+        sentence=HOSTILE,
+        changed=HOSTILE,
+        streams=(HOSTILE,),
     )
     page = render_index(SiteFacts(runs=(dataclasses.replace(hostile, needs=(Need(tone=Tone.BAD, words=HOSTILE),)),)))
     assert page.count("<script") == 2

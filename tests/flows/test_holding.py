@@ -1,4 +1,4 @@
-"""`starts` and `ends`: two cuts of the grid, part of no fingerprint."""
+"""`starts` and `ends`, two cuts of the grid, and `owner`: what is part of no fingerprint."""
 
 from __future__ import annotations
 
@@ -38,9 +38,18 @@ def test_they_change_neither_definition_nor_fingerprint(read: Read) -> None:
     assert plain == held == flow_from_json(flow_to_json(held))
 
 
+def test_who_is_asked_is_no_part_of_what_a_flow_means(read: Read) -> None:
+    plain, owned = read(), read(top="owner: Team Trips\n")
+    assert (plain.asked, owned.asked) == ("", "Team Trips")
+    assert fingerprint_of(plain) == fingerprint_of(owned)
+    assert plain == owned == flow_from_json(flow_to_json(owned))
+
+
 @pytest.mark.parametrize(
     ("top", "said"),
     [
+        ("ownr: Team Trips\n", "did you mean `owner`"),
+        ("owner: [Team, Trips]\n", "a list of 2 under `owner`"),
         ("starts: 2013-13-01\n", "`starts: 2013-13-01` in the flow, expected a date"),
         ("starts: soon\n", "`starts: soon` in the flow, expected a date"),
         ("starts:\n", "nothing under `starts`"),

@@ -33,6 +33,8 @@ class Offered:
     name: str
     """What its tables and pages are called by."""
     about: str
+    owner: str = ""
+    """Who is asked where it needs a person; empty where the file names nobody."""
     timezone: str = "UTC"
     daily: bool = True
     """Whether each day is a whole number of its intervals."""
@@ -96,6 +98,7 @@ def _offer(called: str, flow: Flow, config: str | None) -> Offered:
         called=called,
         name=flow.name,
         about=flow.about,
+        owner=flow.asked,
         timezone=flow.timezone,
         daily=flow.every <= DAY,
         recorded=flow.clock is Clock.RECORDED,

@@ -137,9 +137,14 @@ def stands(seen: Overview, facts: ReportFacts, now: int) -> SiteRun:
         newest_start=newest.span.start if newest is not None and newest.kind is CommitKind.INTERVAL else None,
         changed=changed_sentence(facts, clock),
         needs=tuple(_needs(seen, facts, clock)),
+        owner=_owner(seen.about.known),
         live=_live(seen.about.known, now),
         streams=tuple(seen.about.flow.tables()),
     )
+
+
+def _owner(known: KnownRun) -> str:
+    return "" if known.flow_now is None else known.flow_now.asked
 
 
 def _tone(news: Tone, seen: Overview) -> Tone:
@@ -308,8 +313,9 @@ def need_lines(facts: SiteFacts) -> Iterator[str]:
     """Say what needs a person, a line each."""
     for each in facts.in_need:
         called = each.flow if each.run == MAIN_RUN else f"{each.flow} · {each.run}"
+        owned = f" ({each.owner})" if each.owner else ""
         for need in each.needs:
-            yield f"{called}: {need.words}"
+            yield f"{called}{owned}: {need.words}"
 
 
 def run_object(run: SiteRun) -> Facts:
@@ -320,6 +326,7 @@ def run_object(run: SiteRun) -> Facts:
     return {
         "flow": run.flow,
         "run": run.run,
+        "owner": run.owner,
         "page": run.folder + run.page,
         "verdict": run.tone.value,
         "sentence": run.sentence,

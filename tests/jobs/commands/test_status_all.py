@@ -53,9 +53,13 @@ def test_a_held_day_and_a_red_one_are_told_with_what_to_type(house: House) -> No
     need = told(house)[0]["needs"][1]
     assert (need["tone"], need["command"]) == ("bad", "pulseline check tiny --commit 3")
     assert need["words"].endswith("is held, and does not hold: beating: Timers increase")
+    file = house.config / "flows" / "tiny.yaml"
+    file.write_text(file.read_text() + "owner: Team Trips\n")
+    assert told(house)[0]["owner"] == "Team Trips", "as the file says now"
     done = CliRunner().invoke(app, ["status"])
     assert done.exit_code == 0, done.output
     assert "1 of 1 flow needs a person." in done.output
+    assert "tiny (Team Trips): " in done.output
     done = CliRunner().invoke(app, ["status", "--run", "live"])
     assert (done.exit_code, "names a run of one flow" in done.output) == (2, True)
 
