@@ -41,7 +41,7 @@ MODULES = (
     "scan",
     *RELATIONS,
     "meeting",
-    "passing",
+    "pass_through",
     "deduplicate",
     "quarantine",
 )
@@ -55,7 +55,7 @@ SUITE = (
 JUDGED_BY = {
     "scan": (),
     "meeting": ("-k", "union or join or window"),
-    "passing": ("-k", "filter or project or shift_time or alter_duration"),
+    "pass_through": ("-k", "filter or project or shift_time or alter_duration"),
 }
 """What the suite is narrowed to for a module that several operators share; for an operator to its name."""
 SECONDS = 25

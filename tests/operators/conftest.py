@@ -21,7 +21,7 @@ from pipelines.operators import (
     join,
     merge,
     metronome,
-    passing,
+    pass_through,
     quarantine,
     union,
     window,
@@ -68,7 +68,7 @@ def _buffers() -> Iterator[None]:
             interleave,
             merge,
             metronome,
-            passing,
+            pass_through,
             quarantine,
         ):
             patch.setattr(operator, "out_buffer", nonsense)
