@@ -168,6 +168,8 @@ def read_live(about: Reported) -> report.ReportFacts:
     now = facts.made_at or wall_now()
     return replace(
         facts,
+        expectations=tuple(_without_files(each) for each in facts.expectations),
+        data_docs=(),
         next_step=about.known.command("status"),
         unchecked=0,
         not_asked=0,
@@ -177,6 +179,11 @@ def read_live(about: Reported) -> report.ReportFacts:
         legs=read_legs(about.known, about.flow, now),
         region=read_region(about.known),
     )
+
+
+def _without_files(each: report.ExpectationFacts) -> report.ExpectationFacts:
+    """Give an expectation without the files of its rows: beside a page that lies nowhere there are none."""
+    return replace(each, broken=tuple(replace(found, file=None, link="") for found in each.broken))
 
 
 def _sources(about: Reported) -> Iterator[report.SourceFacts]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from expectations.report import render
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.quality import Quality, write_quality
 from pipelines.engine.commits.readers import log_state
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.report import page_name, report_flow
-from pipelines.jobs.commands.report_pdf import BROWSERS
+from pipelines.jobs.commands.report_pdf import BROWSERS, print_page
 from pipelines.jobs.commands.status import show_status
 from pipelines.jobs.environment.errors import WrongUse
 from pipelines.jobs.facts.report import Reported, read_facts
@@ -24,6 +26,7 @@ from pipelines.jobs.proofs.certificates import ParityCertificate, ParityWay, kee
 from pipelines.jobs.proofs.parity import table_hashes
 from pipelines.jobs.runs.gate import Checked, RejectedError, hold
 from pipelines.jobs.runs.known import open_run
+from tests.expectations.conftest import make_week
 from tests.jobs.commands.test_status_live import FOLDER, Stage, hours
 
 if TYPE_CHECKING:
@@ -81,6 +84,27 @@ def test_a_page_is_printed_beside_itself(house: House) -> None:
     file = house.home / "reports" / "tiny" / "main" / "2013-01-01.pdf"
     assert f"printed {file}" in house.text
     assert file.read_bytes().startswith(b"%PDF-")
+
+
+@pytest.mark.skipif(
+    not any(map(shutil.which, BROWSERS)) or not shutil.which("pdftotext"), reason="no browser, or no pdftotext, on PATH"
+)
+def test_no_heading_is_printed_at_the_foot_of_a_page_without_what_it_heads(tmp_path: Path) -> None:
+    page = render(make_week(1))
+    head, section = page[: page.index("<header>")], page[page.index('<section id="ledger"') :]
+    section = section[: section.index("</section>")] + "</section>"
+    # Wherever on a page of paper it begins.
+    spaces = [f'<div style="break-before:page;height:{height}px"></div>' for height in range(600, 1000, 25)]
+    file = tmp_path / "page.html"
+    file.write_text(head + "".join(space + section for space in spaces) + "</body></html>")
+    reads = [str(shutil.which("pdftotext")), "-layout", str(print_page(file)), "-"]
+    text = subprocess.run(reads, capture_output=True, text=True, check=True)
+    pages = [[line.strip() for line in each.splitlines() if line.strip()] for each in text.stdout.split("\f")]
+    heads = [place for place, lines in enumerate(pages) if "Ledger" in lines]
+    assert len(heads) == len(spaces)
+    assert len(pages) > len(spaces) + 1, "on some of them it does not fit and moves on"
+    ends = {lines[-1] for lines in pages if lines}
+    assert not [line for line in ends if line == "Ledger" or line.endswith(("below it.", "of its own"))]
 
 
 def test_without_a_browser_nothing_is_printed_and_the_page_is_there(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from expectations.report import render
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.report import report_flow
 from pipelines.jobs.commands.report_all import report_all
 from pipelines.jobs.environment.asked_for import LONGEST, RUN_URL, run_address
+from pipelines.jobs.facts.overview import read_live
+from pipelines.jobs.facts.report import Reported
+from pipelines.jobs.runs.known import open_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,6 +120,15 @@ def test_a_site_leads_from_the_run_to_its_days_and_from_what_was_judged_to_both(
     results = (tmp_path / "site" / "tiny" / "main" / "docs" / "commit-2" / "validations").glob("tiny/*/*/*")
     suites = [path.parent for path in results]
     assert len(suites) == len(set(suites)) > 0, "what was judged before is gone with its pages"
+
+
+def test_a_page_that_lies_nowhere_leads_to_no_file(house: House) -> None:
+    with_checks(house)
+    house.backfill("2013-01-01", "2013-01-03")
+    check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell)
+    page = render(read_live(Reported(known=open_run("tiny", "main"))), refresh=5)
+    assert "break it" in page
+    assert [lead for lead in re.findall(r'href="([^"]+)"', page) if lead[0] not in "#?"] == []
 
 
 @pytest.mark.parametrize(
