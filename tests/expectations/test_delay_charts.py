@@ -87,3 +87,8 @@ def test_on_a_phone_the_marks_say_the_delay_alone() -> None:
         wide, narrow = chart.drawings
         assert [mark.at for mark in narrow.marks] != [mark.at for mark in wide.marks]
         assert [mark.lines for mark in narrow.marks] in ([("1 h",), ("4 h",)], [(), ()])
+
+
+def test_on_a_phone_words_of_near_marks_go_apart() -> None:
+    near = dataclasses.replace(FACTS, advised=HOUR + 900_000_000, late={**FACTS.late, HOUR + 900_000_000: 12})
+    assert [mark.side for mark in delay_charts(near)[0].drawings[1].marks] == ["end", "start"]

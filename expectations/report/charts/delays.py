@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PERCENTS = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 50, 75, 100)
 HEIGHTS = {Width.WIDE: 300, Width.NARROW: 260}
-NEAR = 150.0
+NEAR = {Width.WIDE: 150.0, Width.NARROW: 72.0}
 """Pixels between two marks below which the words of one go to its left."""
 
 
@@ -193,17 +193,21 @@ def _marks(facts: DelayFacts, x: Scale, width: Width) -> tuple[ChartMark, ...]:
     if facts.advised is not None:
         told.setdefault(facts.advised, []).append(f"enough for {facts.share}")
     places = sorted(told)
-    close = len(places) > 1 and float(x(places[1])) - float(x(places[0])) < NEAR
-    marks = tuple(_mark(facts, x, delay, told[delay], left=close and delay == places[0]) for delay in places)
+    close = len(places) > 1 and float(x(places[1])) - float(x(places[0])) < NEAR[width]
+    marks = tuple(
+        _mark(facts, x, delay, told[delay], NEAR[width], left=close and delay == places[0]) for delay in places
+    )
     if width is Width.WIDE:
         return marks
     # A phone has room for the delay alone; the table below says the rest.
     return tuple(replace(mark, lines=(duration(delay),)) for mark, delay in zip(marks, places, strict=True))
 
 
-def _mark(facts: DelayFacts, x: Scale, delay: int, words: list[str], *, left: bool) -> ChartMark:
+def _mark(  # noqa: PLR0913 - a delay, and where its words have room
+    facts: DelayFacts, x: Scale, delay: int, words: list[str], near: float, *, left: bool
+) -> ChartMark:
     late, at = facts.late[delay], float(x(delay))
     lines = (f"{duration(delay)}: {' and '.join(words)}", f"{late:,} of {facts.events:,} late")
-    room = at - x.start > NEAR
-    ends = (left and room) or x.end - at < NEAR
+    room = at - x.start > near
+    ends = (left and room) or x.end - at < near
     return ChartMark(at=at, lines=lines, side="end" if ends else "start")
