@@ -138,15 +138,15 @@ def bench_silence(
     return measure(keys or [bound.keys for bound in BOUNDS], seconds, as_json=as_json, echo=tell)
 
 
-@app.command("endurance", epilog="Example: `pulseline bench endurance --commits 10000`")
+@app.command("endurance", epilog="Example: `pulseline bench endurance --commits 2000`")
 @guarded
 def bench_endurance(
     commits: Annotated[
         int, typer.Option(min=20, help="Small commits; the end is held against the part behind the first tenth.")
-    ] = 2_000,
+    ] = 10_000,
     as_json: AsJson = False,  # noqa: FBT002
 ) -> int:
-    """Measure whether cost, files, handles and memory of a stream stay what they were (10 minutes for 10,000)."""
+    """Measure whether cost, files, handles and memory of a stream stay what they were (10 minutes)."""
     from pipelines.jobs.bench.endurance import bench_endurance as measure
 
     return measure(commits, as_json=as_json, echo=tell)

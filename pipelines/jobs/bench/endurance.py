@@ -1,6 +1,8 @@
 """`pulseline bench endurance`: what a small commit of a stream costs at the end of many, and whether all else is flat.
 
-The run keeps nothing for readers who look back, so that what is replaced goes within minutes and not within a week.
+The run keeps nothing for readers who look back or are at it, so that what is replaced goes at once and not within an
+hour or a week: what is left is what grows. A run has its newest 512 sequences as folders of their own, so that files
+stand still only behind these.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
+from pipelines.engine.commits import housekeeping, log
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.landing.index import Landing
 from pipelines.engine.live.landing import LiveLanding
@@ -70,7 +74,8 @@ def bench_endurance(commits: int, *, as_json: bool, echo: Callable[[str], None])
 def endured(base: Path, commits: int) -> Iterator[BenchFigure]:
     """Run commits; hold the last part of them against the part behind the first tenth, and what is taken at each."""
     early, part = commits // EARLY, max(commits // EARLY // 2, 1)
-    took, stood = _run(base, commits, {early + part, commits})
+    with without_readers():
+        took, stood = _run(base, commits, {early + part, commits})
     (then, now) = stood.values()
     first, last = took[early : early + part], took[-part:]
     against = f"that after {early:,}"
@@ -85,6 +90,17 @@ def endured(base: Path, commits: int) -> Iterator[BenchFigure]:
     yield figure("  files of the run", now.files, "files", then.files, FLAT)
     yield figure("  handles of the process", now.handles, "handles", then.handles, FLAT)
     yield figure("  memory of the process", now.memory, "MB", then.memory, FLAT)
+
+
+@contextmanager
+def without_readers() -> Iterator[None]:
+    """Let what nobody needs any more go at once: nobody but this process reads the run."""
+    kept = housekeeping.KEEP_CARRY, log.KEEP_LOG
+    housekeeping.KEEP_CARRY = log.KEEP_LOG = NOTHING
+    try:
+        yield
+    finally:
+        housekeeping.KEEP_CARRY, log.KEEP_LOG = kept
 
 
 def _run(base: Path, commits: int, looked: set[int]) -> tuple[list[float], dict[int, RunTakes]]:

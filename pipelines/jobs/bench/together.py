@@ -15,7 +15,7 @@ from pipelines.jobs.text.tables import table_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-WORDS = {"year": ("interval", "--year"), "endurance": ("endurance", "--commits", "10000")}
+WORDS = {"year": ("interval", "--year")}
 """How a bench is called that is not called by its name alone."""
 HELD = {True: "held", False: "NOT held", None: ""}
 
