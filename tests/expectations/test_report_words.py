@@ -43,7 +43,7 @@ def test_instants_are_said_in_the_zone() -> None:
 
 def test_a_late_row_is_told_with_the_cti_that_governed(week: ReportFacts) -> None:
     assert week.ledger is not None
-    view = ledger_view(week.ledger, NEW_YORK)
+    view = ledger_view(week.ledger, NEW_YORK, week)
     late, never = view.reasons
     assert [reason.reason for reason in (late, never)] == ["late", "no_arrival"]
     assert late.rows + never.rows == view.rows == week.ledger.num_rows
@@ -63,7 +63,7 @@ def test_a_moved_start_a_broken_payload_and_a_missing_key_are_told(week: ReportF
         "action": "adjusted",
     }
     row["new_time"] = row["cti"]
-    told = ledger_view(pa.Table.from_pylist([row], week.ledger.schema), NEW_YORK).reasons[0]
+    told = ledger_view(pa.Table.from_pylist([row], week.ledger.schema), NEW_YORK, week).reasons[0]
     assert (told.why, told.samples[0].key) == ("new_one", "no key")
     assert told.samples[0].payload == (("value", "not json"),)
     assert "It now starts" in told.samples[0].sentence
