@@ -135,6 +135,7 @@ SLOW = (
     # A store that does not answer at all: one without the bucket is told by the same words.
     "jobs/commands/test_store_secrets.py::test_what_opens_a_store_is_in_no_refusal[{'AWS_ENDPOINT_URL'",
     "jobs/commands/test_own_checks.py::test_rows_are_counted_interval_by_interval[spark]",
+    "jobs/commands/test_judged_alike.py::test_spark_finds_what_this_process_finds",
     "jobs/commands/test_judged_alike.py::test_epochs_and_intervals_are_judged_as_the_whole_is[intervals]",
     "jobs/commands/test_own_checks.py::test_what_is_set_aside_is_asked_for_itself[spark]",
     "jobs/runs/test_at_once.py::test_one_of_them_can_be_run_again_alone[0]",

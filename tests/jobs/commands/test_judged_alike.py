@@ -14,6 +14,7 @@ from pipelines.engine.commits.readers import log_state
 from pipelines.flows.check import with_checks
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.commands.check import check_span
+from pipelines.jobs.facts import views
 from tests.laws.streamed import streamed
 from tests.laws.trials import BEGIN, MINUTE, PARCELS, SPANS, WHOLE, Trial, parcels, trial
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from expectations.judgement import Judgement
+    from tests.conftest import LentSpark
 
 READINGS = [BEGIN + minutes * MINUTE for minutes in (7, 20, 59, 60, 100, 140, 180)]
 CHECKS = """\
@@ -98,3 +100,16 @@ def test_epochs_and_intervals_are_judged_as_the_whole_is(
     }
     assert [name for (_, name), held in own.items() if held] == ["expect_column_values_to_not_be_null(depot)"]
     assert ("punctual.diverted", "expect_column_values_to_be_between(number)") in own
+
+
+@pytest.mark.parametrize("way", WAYS[2:])
+def test_spark_finds_what_this_process_finds(
+    here: Trial,
+    judged: Callable[[str], list[Outcome]],
+    spark: LentSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    plainly = judged(way)
+    monkeypatch.setattr(views, "LARGE", 0)
+    assert outcomes(check_span(here.flow, here.root(way), None, None, session=spark.session)) == plainly
