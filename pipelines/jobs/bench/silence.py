@@ -84,7 +84,7 @@ def bench_silence(keys: Sequence[int], seconds: float, *, as_json: bool, echo: C
 def _measured(base: Path, spark: SparkEngine, keys: Sequence[int], seconds: float) -> Iterator[BenchFigure]:
     # What is loaded once is no key's: workers start and import here.
     with Peak() as before:
-        listen(base / "few", spark, seconds / MULTIPLES, FEW)
+        listen(base / "few", spark, seconds, FEW)
     for count in keys:
         with Peak() as after:
             yield from silent_sources(base / f"keys-{count}", spark, seconds, count)
