@@ -32,8 +32,9 @@ nothing new is announced.
 ## When something falls silent
 
 With `[pulseline] on_silence = 15m` in Airflow's configuration, `look` also tells the notifiers of `[pulseline] alerts`
-what has made no progress for so long while a stream runs: a source, the promises of a stream, the commits. It tells
-once, and once again when it speaks; a stream that does not run is told of by its own task.
+what has made no progress for so long while a stream runs: a source, the promises of a stream, the commits; of a source
+under which the flow says `on_silence`, also each key. It tells once, and once again when it speaks; a stream that does
+not run is told of by its own task.
 
 ## When a task is red
 

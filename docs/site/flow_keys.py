@@ -196,6 +196,12 @@ SOURCE = {
         "How many rows an interval has; [`check`](../expectations.md) warns of one that has more or fewer. It changes "
         "no result.",
     ),
+    "on_silence": Key(
+        "a duration above zero",
+        "nobody is told",
+        "How long a key that a heartbeat of the source knows may be silent while a stream runs, before [Airflow's "
+        "notifiers](../how-to/airflow.md#run-on-complete-days-only) are told of it. It changes no result.",
+    ),
     "about": ABOUT,
     "expect": EXPECT,
 }

@@ -26,6 +26,7 @@ BESIDE = frozenset(
         "starts",
         "ends",
         "asked",
+        "on_silence",
         "given",
         "advancing",
         "unsaid",

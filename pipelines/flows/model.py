@@ -121,6 +121,8 @@ class Source:
     its start as arrival; None where none of them lands. A definition without it is what it was before there was one."""
     volume: VolumeBand | None = field(default=None, compare=False)
     """How many rows an interval has, as its team says; None where what is usual says it. No part of what it means."""
+    on_silence: int | None = field(default=None, compare=False)
+    """How long a key may be silent before somebody is told, in ticks; None: nobody is. No part of the definition."""
     about: str = ""
 
     @property

@@ -209,6 +209,7 @@ def _with_streams(top: Section, flow: Flow) -> Flow:
     for name in in_order(drafts):
         flow = replace(flow, streams={**flow.streams, name: build(drafts[name], flow)})
     sections = _sections(top, flow, pasted)
+    _check_silence(sections, flow)
     flow = replace(flow, said_at=_said_at(sections, pasted), expect=_expected(sections, flow))
     unsaid = frozenset(name for name, drafted in drafts.items() if drafted.is_silent)
     told = divided(flow)
@@ -221,6 +222,15 @@ def _sections(top: Section, flow: Flow, pasted: Pasted) -> dict[str, Section]:
     sources = top.inner("sources", "`sources`")
     sections = {name: sources.inner(name, f"source `{name}`") for name in flow.sources}
     return sections | {name: drafted.section for name, drafted in pasted.drafts.items()}
+
+
+def _check_silence(sections: Mapping[str, Section], flow: Flow) -> None:
+    """See that a heartbeat knows the keys whose silence is to be told."""
+    read = {name for each in flow.streams.values() if each.operator == "heartbeat" for name in each.inputs}
+    for name, source in flow.sources.items():
+        if source.on_silence is not None and name not in read:
+            came = f"`on_silence` of `{name}`, whose keys no heartbeat knows,"
+            raise sections[name].wrong("on_silence", came, f"a stream such as `{{heartbeat: {name}, interval: 10m}}`")
 
 
 def _said_at(sections: Mapping[str, Section], pasted: Pasted) -> dict[str, str]:

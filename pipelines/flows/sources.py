@@ -31,6 +31,7 @@ KEYS = (
     "from",
     "history",
     "volume",
+    "on_silence",
     "about",
     "expect",
 )
@@ -91,6 +92,7 @@ def read_source(section: Section, name: str) -> Source:
         buffers=_buffers(section),
         history=_history(section, feed),
         volume=read_volume(section),
+        on_silence=_on_silence(section),
         about=section.text("about", ""),
     )
     _check_names(section, source)
@@ -134,6 +136,17 @@ def _history(section: Section, feed: FeedSpec) -> int | None:
     found = section.ticks("history")
     if found <= 0:
         raise section.wrong("history", f"`history: {section.text('history')}`", "a duration such as `30d`")
+    return found
+
+
+def _on_silence(section: Section) -> int | None:
+    """Give how long a key may be silent before somebody is told; None where nobody is."""
+    if not section.has("on_silence"):
+        return None
+    found = section.ticks("on_silence")
+    if found <= 0:
+        came = f"`on_silence: {section.text('on_silence')}`"
+        raise section.wrong("on_silence", came, "a duration such as `15m`; left out, nobody is told")
     return found
 
 

@@ -9,9 +9,12 @@ import pytest
 from pipelines.flows.definition import fingerprint_of, flow_from_json, flow_to_json
 from pipelines.flows.errors import FlowError
 from pipelines.flows.holding import outside
-from pipelines.flows.reading import read_frame
+from pipelines.flows.reading import read_flow, read_frame
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipelines.flows.model import Flow
     from tests.flows.conftest import Read
 
 DAY = 86_400_000_000
@@ -85,3 +88,22 @@ def test_a_frame_is_the_flow_without_its_streams(read: Read) -> None:
     frame = read_frame(flow.file)
     assert (frame.name, frame.every, frame.timezone, frame.starts) == ("f", DAY, "America/New_York", FIRST)
     assert (dict(frame.sources), dict(frame.streams)) == (dict(flow.sources), {})
+
+
+def test_how_long_a_key_may_be_silent_is_no_part_of_what_a_flow_means(tmp_path: Path) -> None:
+    file = tmp_path / "f.yaml"
+    source = "  d: {feed: {folder: in, format: csv, types: {k: string, t: timestamp}}, key: k, time: t%s}\n"
+    text = "flow: f\nsources:\n" + source + "streams:\n  s: {heartbeat: d, interval: 10m}\n"
+
+    def said(more: str, text: str = text) -> Flow:
+        file.write_text(text % more)
+        return read_flow(file)
+
+    plain, told = said(""), said(", on_silence: 15m")
+    assert (plain.sources["d"].on_silence, told.sources["d"].on_silence) == (None, DAY // 96)
+    assert fingerprint_of(plain) == fingerprint_of(told)
+    assert plain == told == flow_from_json(flow_to_json(told))
+    with pytest.raises(FlowError, match=r"`on_silence: 0s` .*expected a duration such as `15m`"):
+        said(", on_silence: 0s")
+    with pytest.raises(FlowError, match=r"`on_silence` of `d`, whose keys no heartbeat knows, .*heartbeat: d"):
+        said(", on_silence: 15m", text.replace("heartbeat: d, interval: 10m", "deduplicate: d, within: 10m"))

@@ -19,7 +19,7 @@ from pipelines.jobs.commands.request import LIVE_RUN
 from pipelines.jobs.environment.exits import exit_code_of
 from pipelines.jobs.environment.settings import MAIN_RUN, read_settings
 from pipelines.jobs.facts.complete import complete_days, day_facts, promising
-from pipelines.jobs.facts.quiet import quiet
+from pipelines.jobs.facts.quiet import asked_keys, is_looked_at, quiet
 from pipelines.jobs.runs.announced import Announced
 from pipelines.jobs.runs.known import KnownRun, flow_name, is_replayed, open_run, runs_of
 from pipelines.operators.plain_words import counted
@@ -65,12 +65,12 @@ def look(called: str, seen: Mapping[str, Mapping[str, str]], echo: Callable[[str
     return {"due": due}
 
 
-def alerts(called: str, bound: int, now: int) -> list[Alert]:
+def alerts(called: str, bound: int | None, now: int) -> list[Alert]:
     """Say what fell silent, or speaks again, since somebody was told last.
 
     Args:
         called: name of the flow, or the path of its file.
-        bound: what is silent for longer is told, in ticks.
+        bound: what is silent for longer is told, in ticks; None where only keys are, as the flow says.
         now: wall time, in ticks.
 
     Returns:
@@ -80,10 +80,13 @@ def alerts(called: str, bound: int, now: int) -> list[Alert]:
     found: list[Alert] = []
     for run in RUNS:
         known = _run(called, run)
-        late = None if known is None else quiet(known, now, bound)
-        if known is None or late is None:
+        keys = {} if known is None else asked_keys(known)
+        if known is None or (bound is None and not keys):
             continue
-        told = Announced(known.root).silent
+        told = {what: at for what, at in Announced(known.root).silent.items() if is_looked_at(what, bound, keys)}
+        late = quiet(known, now, bound, keys, told)
+        if late is None:
+            continue
         begun = {what: since for what, since in late.items() if what not in told}
         over = dict.fromkeys(what for what in told if what not in late)
         found += [
@@ -151,7 +154,7 @@ def main(argv: Sequence[str]) -> int:
             return Exit.FINE
         bound = parse(given.on_silence) if given.on_silence else None
         found = look(given.flow, json.loads(given.seen), print)
-        found["alerts"] = [] if bound is None else alerts(given.flow, bound, wall_now())
+        found["alerts"] = alerts(given.flow, bound, wall_now())
         print(json.dumps(found))  # noqa: T201 - its output
     except Exception as error:  # noqa: BLE001 - the one place that catches
         code, line = exit_code_of(error)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -219,12 +219,47 @@ def _taken_in(leg: KnownRun, live: Facts, source: str, now: int) -> int:
 
 def _keys_of(leg: KnownRun, beating: Facts, source: Facts, since: int, most: float) -> Facts:
     """Tell the keys that a heartbeat knows, and why not where its carry is too large."""
+    table = _table_of(leg, beating, most)
+    if table is None:
+        return {"keys_left_out": f"they are too many to look at quickly: {leg.command('report')}"}
+    return {"keys": _keys(table, beating, source, since)} if table.num_rows else {}
+
+
+def _table_of(leg: KnownRun, beating: Facts, most: float) -> pa.Table | None:
+    """Read what a heartbeat knows of its keys; None where its carry is too large."""
     tip = leg.state.tip
     carry = carry_files(leg.root, beating["name"], "state", tip.commit if tip else 0, state=leg.state)
     if sum(size_of(file) for part in (carry.base, carry.deltas) for file in part.files) > most:
-        return {"keys_left_out": f"they are too many to look at quickly: {leg.command('report')}"}
-    table = taken_up(carry, beating["by"])
-    return {"keys": _keys(table, beating, source, since)} if table.num_rows else {}
+        return None
+    return taken_up(carry, beating["by"])
+
+
+class Heard(NamedTuple):
+    """When a key was heard of last, in ticks, and whether its heartbeat has given it up since."""
+
+    at: int
+    retired: bool
+
+
+def silent_keys(known: KnownRun, live: Facts, source: str, now: int, bound: int) -> dict[str, Heard]:
+    """Say which keys of a source have been silent for longer than a bound, the longest silence first.
+
+    Args:
+        known: the run.
+        live: what `live_of` gave.
+        source: its name; of one that no heartbeat reads no key is known, nor of one that knows too many to look at.
+        now: wall time, in ticks.
+        bound: how long is long, in ticks.
+    """
+    beating = _beating(known, source)
+    table = None if beating is None else _table_of(known.of(beating["name"]), beating, MOST_BYTES)
+    if beating is None or table is None or not table.num_rows:
+        return {}
+    seen, retired = ticks(table["seen"]), np.asarray(table["retired"]) != 0
+    heard = _taken_in(known.of(beating["name"]), live, source, now)
+    late = np.flatnonzero((seen != NULL) & (seen < heard - bound))
+    found = ((_named(table, beating, int(i)), int(i)) for i in late[np.argsort(seen[late], kind="stable")])
+    return {", ".join(str(part) for part in key.values()): Heard(int(seen[i]), bool(retired[i])) for key, i in found}
 
 
 def _keys(table: pa.Table, beating: Facts, source: Facts, since: int) -> Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ from pipelines.engine.columnar.columns import NOT_HASHED
 from pipelines.engine.columnar.content import content_hash
 from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.readers import log_state, read_stream
+from pipelines.engine.live import landing as live_landing
+from pipelines.engine.sources.folder.inbox import Inbox
 from pipelines.jobs.commands.promises import alerted, alerts, look, main
 from pipelines.jobs.runs.announced import Announced
 from pipelines.jobs.runs.gate import Checked
-from tests.jobs.commands.test_status_live import HOUR, Stage, hours
+from tests.jobs.commands.test_status_live import FOLDER, HOUR, Stage, hours
 from tests.jobs.conftest import FLOW
 
 if TYPE_CHECKING:
@@ -152,3 +155,45 @@ def test_an_alert_that_was_not_passed_on_is_told_again(house: House) -> None:
     assert first == second
     assert "tiny, run main: stream punctual has made no progress since 2013-01-01 0" in first[0]["sentence"]
     assert first[0]["sentence"].endswith("(America/New_York): pulseline status tiny")
+
+
+OPENED = '{{"door": "{door}", "opened": "2013-01-01T05:{minute:02}:00Z"}}\n'
+
+
+def test_a_key_that_falls_silent_is_told_once_and_its_recovery_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_landing, "wall_now", lambda: 0)
+    monkeypatch.setattr("pipelines.engine.sources.folder.inbox.Inbox", partial(Inbox, now=lambda: 0))
+    flows = house.config / "flows"
+    (flows / "inbox").mkdir()
+    plain = FOLDER.replace("interval: 1h", "interval: 1h, slack: 5m, expire: 6h")
+    (flows / "doors.yaml").write_text(plain.replace("time: opened}", "time: opened, on_silence: 3h}"))
+    stage, root = Stage(house, "doors"), house.home / "doors" / "main"
+
+    def open_at(at: float, *names: str) -> None:
+        (flows / "inbox" / f"{at}.jsonl").write_text(
+            "".join(OPENED.format(door=name, minute=int(at)) for name in names)
+        )
+        stage.play(hours(at, at + 0.1))
+
+    def told_at(at: float) -> list[str]:
+        with open_driver(root, flow="doors"):
+            found = alerts("doors", None, hours(at)[0])
+            alerted("doors", found)
+        return [f"{'speaks' if each['since'] is None else 'silent'}: {each['what']}" for each in found]
+
+    open_at(1, "front", "back")
+    assert told_at(2) == []
+    open_at(4.5, "front")
+    assert told_at(4.6) == ["silent: source doors, key back"]
+    assert told_at(4.6) == [], "told before"
+    assert told_at(9) == [], "the whole source is silent, which is no news of each of its keys"
+    (flows / "doors.yaml").write_text(plain)
+    assert told_at(4.6) == [], "nobody asks any more, and that is no recovery"
+    (flows / "doors.yaml").write_text(plain.replace("time: opened}", "time: opened, on_silence: 3h}"))
+    open_at(9.5, "front")
+    assert told_at(9.6) == [], "given up by its heartbeat meanwhile, and told before"
+    open_at(10, "front", "back")
+    assert told_at(10.1) == ["speaks: source doors, key back"]
+    assert told_at(10.1) == []
