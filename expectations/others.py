@@ -61,7 +61,6 @@ class OtherCheckError(PulselineError, ValueError):
     code: ClassVar[Exit] = Exit.WRONG_USE
 
     def __str__(self) -> str:
-        """Say it in one line."""
         hint = f"; did you mean `{self.near}`?" if self.near else ""
         return f"`{self.check}`: {self.came}, expected {self.expected}{hint}"
 

@@ -234,14 +234,14 @@ def _table_of(leg: KnownRun, beating: Facts, most: float) -> pa.Table | None:
     return taken_up(carry, beating["by"])
 
 
-class Heard(NamedTuple):
+class LastHeard(NamedTuple):
     """When a key was heard of last, in ticks, and whether its heartbeat has given it up since."""
 
     at: int
     retired: bool
 
 
-def silent_keys(known: KnownRun, live: Facts, source: str, now: int, bound: int) -> dict[str, Heard]:
+def silent_keys(known: KnownRun, live: Facts, source: str, now: int, bound: int) -> dict[str, LastHeard]:
     """Say which keys of a source have been silent for longer than a bound, the longest silence first.
 
     Args:
@@ -259,7 +259,9 @@ def silent_keys(known: KnownRun, live: Facts, source: str, now: int, bound: int)
     heard = _taken_in(known.of(beating["name"]), live, source, now)
     late = np.flatnonzero((seen != NULL) & (seen < heard - bound))
     found = ((_named(table, beating, int(i)), int(i)) for i in late[np.argsort(seen[late], kind="stable")])
-    return {", ".join(str(part) for part in key.values()): Heard(int(seen[i]), bool(retired[i])) for key, i in found}
+    return {
+        ", ".join(str(part) for part in key.values()): LastHeard(int(seen[i]), bool(retired[i])) for key, i in found
+    }
 
 
 def _keys(table: pa.Table, beating: Facts, source: Facts, since: int) -> Facts:

@@ -15,7 +15,7 @@ from pipelines.jobs.facts.status import lease_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from pipelines.jobs.facts.presence import Heard
+    from pipelines.jobs.facts.presence import LastHeard
     from pipelines.jobs.runs.known import KnownRun
 
     Facts = dict[str, Any]
@@ -81,7 +81,7 @@ def _late(known: KnownRun, live: Facts, presence: Mapping[str, Facts], now: int,
     return late
 
 
-def _late_keys(source: str, silent: Mapping[str, Heard], told: Container[str], *, news: int) -> dict[str, int]:
+def _late_keys(source: str, silent: Mapping[str, LastHeard], told: Container[str], *, news: int) -> dict[str, int]:
     """Give the silent keys that were told and still are silent, and some others: none of a silent source is news.
 
     What its heartbeat gave up before anybody was told is none either.
