@@ -29,6 +29,7 @@ from great_expectations.data_context.types.resource_identifiers import (
     ExpectationSuiteIdentifier,
     ValidationResultIdentifier,
 )
+from great_expectations.expectations.registry import get_expectation_impl
 
 from expectations.given import OF_SPREAD
 from expectations.laws import quoted
@@ -182,7 +183,16 @@ class Checkpoints:
         if source is self._spark:
             source.get_execution_engine().begin(known)  # type: ignore[attr-defined]
         wanted = COUNTED if isinstance(rows, pd.DataFrame) else COUNTED_ON_SPARK
-        result = self._batch(rows).validate(suite, result_format=wanted)
+        try:
+            result = self._batch(rows).validate(suite, result_format=wanted)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:
+            # A package may end its process, whose code would say that all is well; GX catch what is an error alone.
+            if isinstance(problem, Exception):
+                raise
+            said = " and ".join(str(each.description) for each in suite.expectations)
+            raise CheckFailedError(said, f"it raised {type(problem).__name__}") from problem
         self._judged[suite.name] = (suite, result)
         return result
 
@@ -340,7 +350,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever GX saw
 
 
 def _sentence(result: Any) -> str:  # noqa: ANN401 - GX's result
-    return str(result.expectation_config.description)
+    asked = result.expectation_config
+    # GX leave out of a configuration what the class says by itself.
+    return str(asked.description or get_expectation_impl(asked.type).__fields__["description"].default)
 
 
 def _found(result: Any) -> tuple[tuple[str, str], int]:  # noqa: ANN401 - GX's result
@@ -354,4 +366,4 @@ class CheckFailedError(PulselineError, RuntimeError):
 
     sentence: str
     reason: str
-    says = "it must be possible to ask whether `{sentence}`: {reason}; see the log"
+    says = "it must be possible to ask whether `{sentence}`: {reason}; once that is mended, run the same command again"

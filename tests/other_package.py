@@ -19,6 +19,8 @@ PACKAGE = "team_checks"
 MULTIPLES = f"{PACKAGE}.numbers.ExpectColumnValuesToBeMultiples"
 ODD, SMALL, EVEN = (f"{PACKAGE}.numbers.{name}" for name in ("ExpectOdd", "ExpectSmallNumbers", "ExpectEvenMax"))
 """For pandas alone, of a class of Great Expectations, of a column as a whole."""
+FEW, ENDS = (f"{PACKAGE}.numbers.{name}" for name in ("ExpectFewNumbers", "ExpectNoEnd"))
+"""With words of its own; one that ends its process when it is asked."""
 FILES = {
     "__init__.py": "",
     "numbers.py": """\
@@ -63,6 +65,18 @@ class ExpectSmallNumbers(gxe.ExpectColumnValuesToBeBetween):
     column: str = "number"
     max_value: float = 20
     description: str = "Numbers are **small**."
+
+
+class ExpectFewNumbers(gxe.ExpectTableRowCountToBeBetween):
+    max_value: int = 3
+    description: str = "There are few numbers."
+
+
+class ExpectNoEnd(ColumnAggregateExpectation):
+    metric_dependencies = ("column.max",)
+
+    def _validate(self, metrics, runtime_configuration=None, execution_engine=None):
+        raise SystemExit(0)
 
 
 class ExpectEvenMax(ColumnAggregateExpectation):

@@ -381,7 +381,7 @@ class ReportFacts:
     unchecked: int = 0
     """Published commits that no expectation has looked at."""
     not_asked: int = 0
-    """Published commits of which not all of the flow's own checks were asked: some were added or changed since."""
+    """Published commits of which not all of the own checks were asked: some came since, or go by all rows together."""
     picture: Picture | None = None
     delays: DelayFacts | None = None
     """What each delay of a stream would have done; None where that was not reckoned."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from great_expectations.expectations.registry import get_expectation_impl
 
-from expectations.checkpoints import Checkpoints
+from expectations.checkpoints import CheckFailedError, Checkpoints
 from expectations.on_duckdb import PlainView
 from expectations.on_spark import SparkView
 from expectations.others import OtherCheckError, PackageNotInstalledError, look_up
@@ -19,7 +19,7 @@ from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
 from pipelines.flows.check import Check
 from pipelines.flows.reading import read_flow
 from pipelines.jobs.runs.fitting import is_true
-from tests.other_package import EVEN, FILES, MULTIPLES, ODD, PACKAGE, SMALL, installed
+from tests.other_package import ENDS, EVEN, FEW, FILES, MULTIPLES, ODD, PACKAGE, SMALL, installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,6 +132,19 @@ def test_they_are_judged_alike_on_spark(tmp_path: Path, spark: LentSpark) -> Non
     plain = own_judgements(flow, "punctual", PlainView(rows=Rows(rows), truth=is_true), Checkpoints("own", None))
     assert told(on_spark) == AS_JUDGED
     assert on_spark == plain
+
+
+def test_one_that_would_end_the_process_ends_the_job_with_a_sentence(tmp_path: Path) -> None:
+    view = PlainView(rows=Rows(rows_of(NUMBERS)), truth=is_true)
+    flow = flow_of(tmp_path, f"      - {ENDS}: {{column: number}}\n")
+    with pytest.raises(CheckFailedError, match=r"expect_no_end.*: it raised SystemExit; once that is mended, run"):
+        own_judgements(flow, "punctual", view, Checkpoints("own", None))
+
+
+def test_a_class_is_told_in_its_own_words(tmp_path: Path) -> None:
+    view = PlainView(rows=Rows(rows_of(NUMBERS)), truth=is_true)
+    [found] = own_judgements(flow_of(tmp_path, f"      - {FEW}:\n"), "punctual", view, Checkpoints("own", None))
+    assert (found.held, found.sentence) == (False, "There are few numbers. (punctual)")
 
 
 def test_no_row_breaks_nothing(tmp_path: Path) -> None:

@@ -159,8 +159,7 @@ def not_asked(about: Reported, checks: Sequence[Quality]) -> list[Entry]:
     """
     asked: dict[tuple[str, str], list[Quality]] = {}
     for each in checks:
-        # What was asked of many intervals together was asked of none by itself, as their pages would have it.
-        if about.span is None or tells_of_each(about, each) or _is_within(each, about.span):
+        if about.span is None or tells_of_page(about, each):
             asked.setdefault((each.table, each.expectation), []).append(each)
     wanted = [(table, each.label) for table, checks in checks_asked(about).items() for each in checks]
     return [
@@ -179,8 +178,10 @@ def tells_of_each(about: Reported, wide: Quality) -> bool:
     return not (wide.held and wide.unexpected) and not any("mostly" in each.arguments for each in own if not wide.held)
 
 
-def _is_within(check: Quality, span: tuple[int, int]) -> bool:
-    return span[0] <= check.start and check.end <= span[1]
+def tells_of_page(about: Reported, check: Quality) -> bool:
+    """Say whether a verdict is one of the page's rows: what was asked of many intervals together is none of one."""
+    reach = about.reach
+    return tells_of_each(about, check) or (reach is not None and reach[0] <= check.start and check.end <= reach[1])
 
 
 def _has(entry: Entry, table: str) -> bool:

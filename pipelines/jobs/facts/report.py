@@ -23,7 +23,16 @@ from pipelines.flows.check import is_of_each
 from pipelines.flows.definition import flow_from_json
 from pipelines.flows.model import Flow, is_side, main_of
 from pipelines.jobs.environment.asked_for import followable
-from pipelines.jobs.facts.asked import Question, counting, is_of_many, not_asked, question, still_asked, tells_of_each
+from pipelines.jobs.facts.asked import (
+    Question,
+    counting,
+    is_of_many,
+    not_asked,
+    question,
+    still_asked,
+    tells_of_each,
+    tells_of_page,
+)
 from pipelines.jobs.facts.current import is_current, made_good
 from pipelines.jobs.facts.data_docs import docs_of
 from pipelines.jobs.facts.delays import advising, chosen_delay, delays_of
@@ -119,6 +128,15 @@ class Reported:
             return self.span
         spans = [entry.span for entry in self.published]
         return min((span.start for span in spans), default=None), max((span.end for span in spans), default=None)
+
+    @property
+    def reach(self) -> tuple[int, int] | None:
+        """Give where commits of the page begin and end: an epoch may lie over midnight, and is judged whole."""
+        first, last = self.bounds
+        if first is None or last is None:
+            return None
+        spans = [entry.span for entry in self.published]
+        return min([first, *(span.start for span in spans)]), max([last, *(span.end for span in spans)])
 
 
 def read_facts(
@@ -298,8 +316,7 @@ def _is_contradicted(wide: Quality, checks: Sequence[Quality]) -> bool:
 
 
 def _is_on_the_page(about: Reported, check: Quality) -> bool:
-    first, last = about.bounds
-    return first is not None and last is not None and first <= check.start and check.end <= last
+    return about.reach is not None and about.reach[0] <= check.start and check.end <= about.reach[1]
 
 
 def _broken(about: Reported, check: Quality) -> report.Broken:
@@ -356,13 +373,15 @@ def next_step(about: Reported, checks: Sequence[Quality]) -> str:
     if missing:
         is_of_days = missing[0].kind is CommitKind.INTERVAL
         return checking(about, (missing[0].span.start, missing[-1].span.end) if is_of_days else None)
-    if fails := undecided(about, checks):
+    # What many days broke together is led to by their run, and on no page of one of them.
+    own = checks if about.span is None else [each for each in checks if tells_of_page(about, each)]
+    if fails := undecided(about, own):
         entry = about.state.commits.get(fails.commit)
         is_whole = entry is not None and (entry.kind is not CommitKind.INTERVAL or tells_of_each(about, fails))
         return checking(about, None if is_whole else (fails.start, fails.end))
     if others := not_asked(about, checks):
         is_of_days = others[0].kind is CommitKind.INTERVAL
-        return checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else None)
+        return checking(about, (others[0].span.start, others[-1].span.end) if is_of_days else about.span)
     if any(entry.kind is CommitKind.EPOCH for entry in about.published):
         return known.command("status")
     return known.next_command() if about.published else known.first_command()

@@ -53,10 +53,14 @@ def unasked_of(flow: Flow, *, installed: bool) -> Iterator[str]:
 
 def _problem(check: Check) -> PulselineError | None:
     # Great Expectations take seconds to load, and most flows name nothing but theirs.
-    from expectations.others import look_up
+    from expectations.others import OtherCheckError, look_up
 
     try:
         look_up(check)
     except PulselineError as problem:
         return problem
+    except SystemExit as problem:
+        # Its code would say that the command did well.
+        came = f"asking what its class takes raised SystemExit ({problem.code})"
+        return OtherCheckError(check.name, came, "a class that ends no process")
     return None

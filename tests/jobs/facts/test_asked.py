@@ -15,17 +15,24 @@ from expectations.report.checks import changed_sentence
 from expectations.report.verdict import Tone, verdict
 from expectations.report.words import ReportClock
 from pipelines.engine.columnar.clock import wall_now
+from pipelines.engine.columnar.columns import instant_tick
+from pipelines.engine.commits.driver import open_driver
 from pipelines.engine.commits.quality import read_quality, write_quality
+from pipelines.engine.tasks.local import CoreEngine
 from pipelines.errors import Exit
 from pipelines.jobs.commands.apply import ApplyRequest, apply_flow
 from pipelines.jobs.commands.check import check_flow
 from pipelines.jobs.commands.run import RunRequest, run_flow
 from pipelines.jobs.commands.status import show_status
+from pipelines.jobs.environment.settings import load_flow, read_settings
 from pipelines.jobs.facts.home import red_days, stands
 from pipelines.jobs.facts.overview import read_overview
 from pipelines.jobs.facts.report import Reported, read_facts
+from pipelines.jobs.runs.backfill import Backfill
 from pipelines.jobs.runs.gate import RejectedError, hold
 from pipelines.jobs.runs.known import open_run
+from pipelines.jobs.runs.readings import land_readings, runner_of
+from tests.laws.trials import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -421,3 +428,26 @@ def test_what_fails_under_a_source_names_its_days(house: House) -> None:
     file.write_text(file.read_text().replace("arrival: went}", f"arrival: went, expect: [{asked}]}}"))
     assert check_flow("tiny", None, None, None, "main", as_json=False, echo=house.tell) == Exit.CHECK_FAILED
     assert house.text.splitlines()[-1].startswith("next: pulseline run tiny --start 2013-01-02 --end 2013-01-04 once")
+
+
+def test_what_epochs_over_the_ends_of_a_day_were_asked_is_asked_on_its_page(house: House) -> None:
+    """The mean of a day of a stream is that of its epochs: nothing else of it can be judged."""
+    expecting(house, "{expect_column_mean_to_be_between: {column: number, max_value: 1000}}")
+    settings = read_settings()
+    flow = load_flow(settings, "tiny")
+    wanted = Backfill(flow=flow, root=house.root, base=settings.feeds_base(flow), engine=CoreEngine())
+    begin = instant_tick("2013-01-01T05:00:00Z")
+    with open_driver(house.root, flow="tiny") as driver:
+        last = land_readings(wanted, begin, [begin + at * HOUR for at in (20, 40, 60, 96)]).last_id
+        runner = runner_of(wanted, driver)
+        for after in range(last):
+            runner.advance(after, after + 1)
+    day = (begin + 24 * HOUR, begin + 48 * HOUR)
+    check_flow("tiny", None, None, None, "main", False, house.tell)  # noqa: FBT003 - the command's flag
+    before = read_facts(Reported(known=open_run("tiny", "main"), span=day), None)
+    assert before.not_asked
+    assert before.next_step == "pulseline check tiny --start 2013-01-02 --end 2013-01-03"
+    check_flow("tiny", "2013-01-02", "2013-01-03", None, "main", False, house.tell)  # noqa: FBT003 - as above
+    page = read_facts(Reported(known=open_run("tiny", "main"), span=day), None)
+    assert (page.not_asked, [each.name for each in own(page)]) == (0, ["expect_column_mean_to_be_between(number)"])
+    assert page.next_step == "pulseline status tiny"
