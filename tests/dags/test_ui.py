@@ -123,7 +123,7 @@ def test_a_person_triggers_a_day_sees_it_green_and_reads_its_counts(page: Page, 
     assert stack.ended(DAG, run) == "success", stack.told(DAG, run)
     shown = seen(page, stack, run, "Success", pictures / "green.png")
     assert shown.locator("h1").inner_text() == (
-        "All 50 expectations hold: 837 rows of departures and 131 rows of weather came in, 8 of them late and set "
+        "All 53 expectations hold: 837 rows of departures and 131 rows of weather came in, 8 of them late and set "
         "aside, 4 more were dropped at landing, with a line each in the ledger, and none was lost."
     )
     assert (stack.ground.home / "reports" / "flights" / "main" / "2013-01-01.html").is_file()
