@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, type[Expectation]] = registry._registered_expectations  # noqa: SLF001 - it has no other door
 METRICS: dict[str, dict[str, Any]] = registry._registered_metrics  # noqa: SLF001 - as above
-"""All that Great Expectations know, by name: what is imported adds itself."""
+WORDS: dict[str, dict[str, Any]] = registry._registered_renderers  # noqa: SLF001 - as above
+"""All that Great Expectations know, by name, and how each is put in words: what is imported adds itself."""
 OWN = "great_expectations."
 MOST_SAID = 200
 
@@ -178,12 +179,15 @@ def _beside_core(name: str, package: str) -> Iterator[None]:
     Whoever defines a class of a name that Great Expectations know has it asked in the place of theirs, in every flow.
     """
     kinds, providers, modules = dict(KINDS), _providers(), {*sys.modules}
+    words = {each: dict(known) for each, known in WORDS.items()}
     try:
         yield
         _require_all(name, package, kinds, providers)
     except BaseException:
         KINDS.clear()
         KINDS.update(kinds)
+        WORDS.clear()
+        WORDS.update(words)
         for metric, engine in _providers().keys() - providers.keys():
             del METRICS[metric]["providers"][engine]
         for (metric, engine), made in providers.items():

@@ -15,6 +15,7 @@ from expectations.on_duckdb import PlainView
 from expectations.on_spark import SparkView
 from expectations.others import OtherCheckError, PackageNotInstalledError, look_up
 from expectations.own_checks import own_judgements
+from expectations.suites import AskedCheck, sentence_of
 from pipelines.engine.columnar.columns import ORDER_FIELDS, TIME
 from pipelines.flows.check import Check
 from pipelines.flows.reading import read_flow
@@ -188,10 +189,14 @@ def test_a_package_that_is_not_there_is_named() -> None:
 def test_a_class_in_the_place_of_great_expectations_own_is_refused_each_time_and_theirs_stays() -> None:
     check = Check(name=f"{PACKAGE}.taking.ExpectColumnValuesToBeBetween", arguments={"column": "n"})
     theirs = get_expectation_impl("expect_column_values_to_be_between")
+    arguments = {"column": "n", "max_value": 3}
+    asked = AskedCheck(Check(name="expect_column_values_to_be_between", arguments=arguments), arguments)
     for _ in range(2):
         with pytest.raises(OtherCheckError, match="in the place of `expect_column_values_to_be_between`"):
             look_up(check)
     assert get_expectation_impl("expect_column_values_to_be_between") is theirs
+    sentence_of.cache_clear()
+    assert sentence_of(asked) == "n values must be less than or equal to 3.0."
 
 
 def test_the_guide_shows_what_is_judged_here() -> None:
