@@ -81,6 +81,7 @@ SLOW = (
     # The judge on Spark: what is planted in shuffled rows, in a flow's own checks and in a written commit.
     "expectations/test_own_checks.py::test_each_fails_on_its_own_odd_value[spark]",
     "expectations/test_exact_values.py::test_what_breaks_is_told_and_nothing_else[spark]",
+    "expectations/test_borders.py::test_a_row_that_is_there_twice_is_found_across_partitions[in_partitions]",
     "jobs/commands/test_own_checks.py::test_values_in_stream_order_are_held_across_the_border_of_intervals[spark]",
     "jobs/commands/test_check.py::test_rows_of_some_commits_are_found_in_a_segment[spark]",
     "jobs/commands/test_check.py::test_a_span_without_a_promise_of_its_own_is_held_to_the_newest_one_before[spark]",
