@@ -185,12 +185,10 @@ class Checkpoints:
         wanted = COUNTED if isinstance(rows, pd.DataFrame) else COUNTED_ON_SPARK
         try:
             result = self._batch(rows).validate(suite, result_format=wanted)
-        except KeyboardInterrupt:
+        except (Exception, KeyboardInterrupt):
             raise
         except BaseException as problem:
             # A package may end its process, whose code would say that all is well; GX catch what is an error alone.
-            if isinstance(problem, Exception):
-                raise
             said = " and ".join(str(each.description) for each in suite.expectations)
             raise CheckFailedError(said, f"it raised {type(problem).__name__}") from problem
         self._judged[suite.name] = (suite, result)

@@ -180,8 +180,7 @@ def tells_of_each(about: Reported, wide: Quality) -> bool:
 
 def tells_of_page(about: Reported, check: Quality) -> bool:
     """Say whether a verdict is one of the page's rows: what was asked of many intervals together is none of one."""
-    reach = about.reach
-    return tells_of_each(about, check) or (reach is not None and reach[0] <= check.start and check.end <= reach[1])
+    return tells_of_each(about, check) or about.has_all_of(check)
 
 
 def _has(entry: Entry, table: str) -> bool:

@@ -129,14 +129,14 @@ class Reported:
         spans = [entry.span for entry in self.published]
         return min((span.start for span in spans), default=None), max((span.end for span in spans), default=None)
 
-    @property
-    def reach(self) -> tuple[int, int] | None:
-        """Give where commits of the page begin and end: an epoch may lie over midnight, and is judged whole."""
+    def has_all_of(self, check: Quality) -> bool:
+        """Say whether a verdict is of no more than the page's commits: an epoch over midnight is judged whole."""
         first, last = self.bounds
         if first is None or last is None:
-            return None
+            return False
         spans = [entry.span for entry in self.published]
-        return min([first, *(span.start for span in spans)]), max([last, *(span.end for span in spans)])
+        begin, end = min([first, *(span.start for span in spans)]), max([last, *(span.end for span in spans)])
+        return begin <= check.start and check.end <= end
 
 
 def read_facts(
@@ -280,7 +280,7 @@ def once(about: Reported, checks: Sequence[Quality]) -> list[Quality]:
     for span in (each for each in reversed(ordered) if not _is_contradicted(each, checks)):
         inside = [by_commit.get(entry.commit) for entry in about.published if _covers(span, entry.span)]
         newer = all(each is not None and each.at > span.at for each in inside)
-        if not _is_on_the_page(about, span):
+        if not about.has_all_of(span):
             beyond += [span] if tells_of_each(about, span) else []
         elif not newer or _breaks_together(about, span):
             spans = _with(spans, span)
@@ -313,10 +313,6 @@ def _is_contradicted(wide: Quality, checks: Sequence[Quality]) -> bool:
         if _covers(wide, each) and (each.start, each.end) != (wide.start, wide.end):
             newest[each.start, each.end] = each
     return not all(each.held for each in newest.values())
-
-
-def _is_on_the_page(about: Reported, check: Quality) -> bool:
-    return about.reach is not None and about.reach[0] <= check.start and check.end <= about.reach[1]
 
 
 def _broken(about: Reported, check: Quality) -> report.Broken:
